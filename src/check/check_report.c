@@ -109,9 +109,12 @@ static void add_nearest(struct guard_finding *f)
 {
     unsigned section = epoch_enter();
     const struct track_block *b = track_before(f->address, NEAR);
+    const struct track_block *behind = track_after(f->address, f->address + KCHECK_GRANULE + 1);
+    if (behind && (!b || behind->range.base - f->address < f->address - track_end(b)))
+        b = behind;
     if (b && !f->nbuffers) {
         f->buffers[f->nbuffers++] = track_copy(b, false);
-        f->note = "this is the nearest buffer before it: the pointer was in no buffer, or at the end of one";
+        f->note = "this is the nearest buffer: the pointer was in no buffer, or at the end of one";
     }
     epoch_leave(section);
 }
@@ -128,7 +131,10 @@ static enum report_type type_of(const struct error_ring_record *r, const struct 
     case KCHECK_USE_FREED: return REPORT_USE_AFTER_FREE;
     case KCHECK_NULL: return REPORT_NULL_DEREFERENCE;
     case KCHECK_OUTSIDE_VARIABLE: return REPORT_GLOBAL_OVERFLOW;
-    default: return f->nbuffers ? REPORT_HEAP_OVERFLOW : REPORT_WILD_ACCESS;
+    default:
+        return !f->nbuffers                      ? REPORT_WILD_ACCESS
+               : f->address < f->buffers[0].base ? REPORT_HEAP_UNDERFLOW
+                                                 : REPORT_HEAP_OVERFLOW;
     }
 }
 
@@ -178,11 +184,13 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     return guard_report_keyed(&f);
 }
 
-// Returns whether the address lies in memory that a mode placed, where there is nothing but its buffers.
+// Returns whether the address lies in memory that a mode placed, where there is nothing but its buffers: in the
+// surroundings of a buffer, or in the granule before one, since modes keep that distance between buffers.
 static bool is_placed(uint64_t address)
 {
     struct mode_answer answer;
-    return mode_ask(address, &answer) != MODE_NOT_OURS;
+    return mode_ask(address, &answer) != MODE_NOT_OURS ||
+           mode_ask(address + KCHECK_GRANULE, &answer) != MODE_NOT_OURS;
 }
 
 static void take(struct check_device *d, struct context *ctx)

@@ -70,7 +70,7 @@ struct pass_request {
     unsigned arch;       // of the GPU, 90 for sm_90: edit_target changes the .target to it; 0: no change
     bool verify;         // run the verifier before, between and after the passes
     bool (*wants)(struct str name);  // whether to rewrite the kernel of that name; NULL: all
-    const char *judge;   // for tests: PTX in place of the text that defines KCHECK_ACCESS and KCHECK_VARIABLE
+    const char *judge;  // for tests: PTX in place of the text that defines KCHECK_ACCESS and KCHECK_VARIABLE
 };
 
 struct pass_row {
