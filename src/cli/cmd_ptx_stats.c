@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: MIT
-// moat ptx stats: counts kernels, functions, instructions and memory accesses by space.
+// moat ptx stats: counts kernels, functions, instructions and memory accesses by space, and how far the
+// addresses of kernels are understood (flow/ranges.h).
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/json.h"
 #include "cli/ptx_file.h"
+#include "flow/ranges.h"
+
+enum { MOST_OPERATORS = 64 };
+
+// Instructions that stand between an address and a bound, by name.
+struct operator_count {
+    char name[48];
+    uint64_t uses;
+};
 
 struct traffic {
     uint64_t loads, stores, atomics;
@@ -12,6 +23,9 @@ struct traffic {
 struct counts {
     uint64_t kernels, functions, declarations, instructions, calls, branches, barriers, unknown;
     struct traffic spaces[PTX_SPACE_COUNT];
+    uint64_t forms[RANGES_FORMS];  // accesses of kernels, by form
+    unsigned noperators;
+    struct operator_count operators[MOST_OPERATORS];
 };
 
 struct stats {
@@ -37,6 +51,38 @@ static void count_memory(struct counts *c, const struct ptx_func *f, const struc
             t->stores += mem[i].writes;
         }
     }
+}
+
+static void count_operator(struct counts *c, const char *name, size_t len, uint64_t uses)
+{
+    struct operator_count new = {.uses = 0};
+    unsigned i = 0;
+    snprintf(new.name, sizeof new.name, "%.*s", (int)len, name);
+    while (i < c->noperators && strcmp(c->operators[i].name, new.name) != 0)
+        i++;
+    if (i == MOST_OPERATORS)
+        return;
+    if (i == c->noperators)
+        c->operators[c->noperators++] = new;
+    c->operators[i].uses += uses;
+}
+
+// Counts how far the addresses of a kernel are understood. A kernel that cannot be analysed counts as not
+// understood.
+static void count_forms(struct counts *c, const struct ptx_module *m, const struct ptx_func *f)
+{
+    struct flow w = {.m = m, .f = f};
+    struct ranges *r;
+    if (!f->is_entry || !f->has_body)
+        return;
+    if (!ranges_build(&w, &r)) {
+        for (unsigned i = 0; i < RANGES_FORMS; i++)
+            c->forms[i] += r->form_count[i];
+        for (uint32_t i = 0; i < r->nunknown; i++)
+            count_operator(c, r->unknown[i]->name.ptr, r->unknown[i]->name.len, r->unknown_uses[i]);
+        ranges_free(r);
+    }
+    flow_drop(&w);
 }
 
 static void count_func(struct counts *c, const struct ptx_func *f)
@@ -75,6 +121,10 @@ static void add_counts(struct counts *sum, const struct counts *c)
         sum->spaces[i].stores += c->spaces[i].stores;
         sum->spaces[i].atomics += c->spaces[i].atomics;
     }
+    for (unsigned i = 0; i < RANGES_FORMS; i++)
+        sum->forms[i] += c->forms[i];
+    for (unsigned i = 0; i < c->noperators; i++)
+        count_operator(sum, c->operators[i].name, strlen(c->operators[i].name), c->operators[i].uses);
 }
 
 static bool touched(const struct traffic *t)
@@ -97,6 +147,19 @@ static void print_text(struct out *o, const struct counts *c)
                     (unsigned long long)t->loads, (unsigned long long)t->stores,
                     (unsigned long long)t->atomics);
     }
+    uint64_t accesses = 0;
+    for (unsigned i = 0; i < RANGES_FORMS; i++)
+        accesses += c->forms[i];
+    if (!accesses)
+        return;
+    out_lit(o, "  addresses of kernels\n");
+    for (unsigned i = 0; i < RANGES_FORMS; i++)
+        if (c->forms[i])
+            out_fmt(o, "  %10llu  %s\n", (unsigned long long)c->forms[i],
+                    ranges_form_text((enum ranges_form)i));
+    for (unsigned i = 0; i < c->noperators; i++)
+        out_fmt(o, "  %10llu  of these because of %s\n", (unsigned long long)c->operators[i].uses,
+                c->operators[i].name);
 }
 
 static void add_json(cJSON *j, const struct counts *c)
@@ -119,6 +182,14 @@ static void add_json(cJSON *j, const struct counts *c)
         cJSON_AddNumberToObject(space, "stores", (double)t->stores);
         cJSON_AddNumberToObject(space, "atomics", (double)t->atomics);
     }
+    static const char *const names[] = {"affine",          "loop",          "mixed", "index_unknown",
+                                        "pointer_unknown", "not_understood"};
+    cJSON *addresses = cJSON_AddObjectToObject(j, "addresses");
+    for (unsigned i = 0; i < RANGES_FORMS; i++)
+        cJSON_AddNumberToObject(addresses, names[i], (double)c->forms[i]);
+    cJSON *operators = cJSON_AddObjectToObject(j, "operators_not_understood");
+    for (unsigned i = 0; i < c->noperators; i++)
+        cJSON_AddNumberToObject(operators, c->operators[i].name, (double)c->operators[i].uses);
 }
 
 static int add_module(void *ctx, struct ptx_file *f, unsigned i, const struct ptx_module *m)
@@ -126,8 +197,10 @@ static int add_module(void *ctx, struct ptx_file *f, unsigned i, const struct pt
     struct stats *s = ctx;
     struct counts c = {0};
     for (uint32_t k = 0; k < m->nitems; k++)
-        if (m->items[k].kind == PTX_ITEM_FUNC)
+        if (m->items[k].kind == PTX_ITEM_FUNC) {
             count_func(&c, m->items[k].func);
+            count_forms(&c, m, m->items[k].func);
+        }
     add_counts(&s->total, &c);
     s->nmodules++;
     if (s->modules) {

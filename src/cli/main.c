@@ -49,8 +49,8 @@ static bool ended_by_dashes(int argc, char **argv, int left)
     return left < argc && strcmp(argv[argc - left - 1], "--") == 0;
 }
 
-// Parses the command line. Options may stand anywhere; for `run`, and where a program is given instead of a
-// command, they must precede the program. Sets *program in the latter case.
+// Parses the command line. Options may stand anywhere; for `run` and `explain`, and where a program is
+// given instead of a command, they must precede the program. Sets *program in the latter case.
 static int parse_command_line(struct option_set *set, int *argc, char **argv, bool *program)
 {
     int given = *argc, rest;
@@ -62,7 +62,7 @@ static int parse_command_line(struct option_set *set, int *argc, char **argv, bo
     *program = ended_by_dashes(given, words, *argc) || (*argc && !begins_command(argv[0]));
     mem_free(words);
     if (*argc && !*program) {
-        bool mixed = strcmp(argv[0], "run") != 0;
+        bool mixed = strcmp(argv[0], "run") != 0 && strcmp(argv[0], "explain") != 0;
         int second = option_parse_args(set, *argc - 1, argv + 1, mixed, &rest);
         *argc = rest + 1;
         err = err ? err : second;
@@ -83,6 +83,14 @@ static int bad_options(int err)
     return err == -ENOMEM ? cli_error("out of memory") : CLI_BAD;
 }
 
+// Sets the mode that a command stands for.
+static int imply_mode(struct option_set *set, const struct cli_command *command)
+{
+    char mode[] = "--mode=explain", *words[] = {mode};
+    int left;
+    return strcmp(command->name, "explain") == 0 ? option_parse_args(set, 1, words, false, &left) : 0;
+}
+
 static int run_command(struct option_set *set, const struct options *options, int argc, char **argv)
 {
     bool program;
@@ -100,6 +108,7 @@ static int run_command(struct option_set *set, const struct options *options, in
     if (!command)
         return no_command(argc, argv);
     err = option_check_command(set, command->name);
+    err = err ? err : imply_mode(set, command);
     err = err ? err : load_options(set, options);
     return err ? bad_options(err) : command->run(options, argc - !program, argv + !program);
 }

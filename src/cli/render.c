@@ -226,6 +226,7 @@ int render_pid(const struct report_line *line)
     case REPORT_NOTE: return line->note.pid;
     case REPORT_END: return line->end.pid;
     case REPORT_COUNTS: return line->counts.pid;
+    case REPORT_PROOFS: return line->proofs.pid;
     }
     return 0;
 }

@@ -178,7 +178,8 @@ static bool accept(struct reports *r, struct report_line *line, struct arena *a,
         line->repeat.id = number_of(r, p, line->repeat.library, line->repeat.id);
         return was_shown(p, line->repeat.id);
     case REPORT_NOTE:
-    case REPORT_COUNTS: return true;
+    case REPORT_COUNTS:
+    case REPORT_PROOFS: return true;
     case REPORT_END: return accept_end(r, p, &line->end);
     }
     return true;

@@ -14,9 +14,12 @@
 #include "rewrite/rewrite_jit.h"
 #include "track/track.h"
 
-static CUresult loaded(CUresult r)
+// handle: where the driver has stored it, if it has loaded the image.
+static CUresult loaded(CUresult r, const void *handle)
 {
     guard_count(r ? GUARD_MODULES_REFUSED : GUARD_MODULES);
+    if (!r && guard.watching)
+        mode_module_made(*(const void *const *)handle);
     return r;
 }
 
@@ -47,11 +50,11 @@ static const struct rewrite_options no_options;
     if (rewriting) {                                                 \
         result = ours;                                               \
         if (rewrite_end(&r, result, result ? NULL : *module, false)) \
-            return loaded(result);                                   \
+            return loaded(result, module);                           \
     }                                                                \
     result = own;                                                    \
     rewrite_left(&r, result);                                        \
-    return loaded(result)
+    return loaded(result, module)
 
 CUresult hook_cuModuleLoad(CUmodule *module, const char *file)
 {
@@ -83,13 +86,13 @@ CUresult hook_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned c
         result = saveable ? guard.real.cuModuleLoadDataEx(module, r.image, count, options, values)
                           : CUDA_ERROR_INVALID_VALUE;
         if (rewrite_end(&r, result, result ? NULL : *module, false))
-            return loaded(result);
+            return loaded(result, module);
         if (saveable)
             restore_values(&o, saved);
     }
     result = guard.real.cuModuleLoadDataEx(module, image, count, options, values);
     rewrite_left(&r, result);
-    return loaded(result);
+    return loaded(result, module);
 }
 
 // A library's own options. Those about the program's image do not apply to moat's.
@@ -169,11 +172,11 @@ CUresult hook_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_opti
     if (!keep_options(&l, library_options, library_values, library_count))
         r.why = REWRITE_OFF;
     else if (rewrite_memory(&r, code, true, &o) && load_library(&r, library, &o, &l, &result))
-        return loaded(result);
+        return loaded(result, library);
     result = guard.real.cuLibraryLoadData(library, code, options, values, count, library_options,
                                           library_values, library_count);
     rewrite_left(&r, result);
-    return loaded(result);
+    return loaded(result, library);
 }
 
 CUresult hook_cuLibraryLoadFromFile(CUlibrary *library, const char *file, CUjit_option *options,
@@ -187,11 +190,11 @@ CUresult hook_cuLibraryLoadFromFile(CUlibrary *library, const char *file, CUjit_
     if (!keep_options(&l, library_options, library_values, library_count))
         r.why = REWRITE_OFF;
     else if (rewrite_file(&r, file, true, &o) && load_library(&r, library, &o, &l, &result))
-        return loaded(result);
+        return loaded(result, library);
     result = guard.real.cuLibraryLoadFromFile(library, file, options, values, count, library_options,
                                               library_values, library_count);
     rewrite_left(&r, result);
-    return loaded(result);
+    return loaded(result, library);
 }
 
 // After the driver's call the handle may be another module's: the row identifies the one that was unloaded.

@@ -204,6 +204,11 @@ void mode_limit_set(CUlimit limit)
     EACH(limit_set, limit);
 }
 
+void mode_module_made(const void *handle)
+{
+    EACH(module_made, handle);
+}
+
 void mode_module_ends(const void *handle)
 {
     EACH(module_ends, handle);

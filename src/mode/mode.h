@@ -100,6 +100,9 @@ struct mode {
     void (*input_left)(const struct rewrite_origin *origin);  // an input of a link is linked unchanged
     void (*module_loaded)(const struct rewrite_module *module);
     void (*module_left)(const struct rewrite *r);
+    // The driver has loaded a module or library, rewritten or not. The same thread's last plan was for
+    // its image, if there was one.
+    void (*module_made)(const void *handle);
     void (*module_ends)(const void *handle);   // before the driver's call
     void (*module_stays)(const void *handle);  // after it, if the driver refused
     void (*module_gone)(const void *handle);   // after it
@@ -154,6 +157,7 @@ void mode_context_ends(CUcontext context, enum driver_id call);
 void mode_context_stays(CUcontext context);
 void mode_context_gone(CUcontext context);
 void mode_limit_set(CUlimit limit);
+void mode_module_made(const void *handle);
 void mode_module_ends(const void *handle);
 void mode_module_stays(const void *handle);
 void mode_module_gone(const void *handle);

@@ -155,6 +155,45 @@ static const struct json_field counts_fields[] = {
 };
 #undef AT
 
+#define AT(field) offsetof(struct report_access_place, field)
+static const struct json_field access_place_fields[] = {
+    FIELD("verdict", TEXT, AT(verdict)),   FIELD("file", TEXT, AT(file)),
+    FIELD("line", U32, AT(line)),          FIELD("ptx_line", U32, AT(ptx_line)),
+    FIELD("access", ACCESS, AT(access)),   FIELD("bytes", U32, AT(bytes)),
+    ALWAYS("accesses", U64, AT(accesses)), ALWAYS("launches", U64, AT(launches)),
+    FIELD("root", TEXT, AT(root)),         FIELD("why", TEXT, AT(why)),
+    FIELD("help", TEXT, AT(help)),
+};
+static const struct json_shape access_place = SHAPE(struct report_access_place, access_place_fields);
+#undef AT
+
+#define AT(field) offsetof(struct report_explained, field)
+static const struct json_field explained_fields[] = {
+    FIELD("name", TEXT, AT(name)),
+    FIELD("unread", BOOL, AT(unread)),
+    ALWAYS("launches", U64, AT(launches)),
+    ALWAYS("accesses", U64, AT(accesses)),
+    ALWAYS("inside", U64, AT(inside)),
+    ALWAYS("bounded", U64, AT(bounded)),
+    ALWAYS("outside", U64, AT(outside)),
+    ALWAYS("maybe_outside", U64, AT(maybe)),
+    ALWAYS("not_bounded", U64, AT(unknown)),
+    ALWAYS("unreachable", U64, AT(unreachable)),
+    ALWAYS("median_ns", U64, AT(median)),
+    ALWAYS("most_ns", U64, AT(most)),
+    ARRAY("places", AT(places), AT(nplaces), access_place),
+    FIELD("more_places", U64, AT(more)),
+};
+static const struct json_shape explained = SHAPE(struct report_explained, explained_fields);
+#undef AT
+
+#define AT(field) offsetof(struct report_proofs, field)
+static const struct json_field proofs_fields[] = {
+    ALWAYS("pid", INT, AT(pid)),
+    ARRAY("kernels", AT(kernels), AT(nkernels), explained),
+};
+#undef AT
+
 // These two structs have no name: offsets of their fields count from the start of the line.
 #define AT(field) offsetof(struct report_line, field)
 static const struct json_field repeat_fields[] = {
@@ -175,4 +214,5 @@ const struct json_event json_shape_events[JSON_SHAPE_EVENTS] = {
     [REPORT_NOTE] = {"note", 0, SHAPE(struct report_line, note_fields)},
     [REPORT_END] = {"end", AT(end), SHAPE(struct report_end, end_fields)},
     [REPORT_COUNTS] = {"counts", AT(counts), SHAPE(struct report_counts, counts_fields)},
+    [REPORT_PROOFS] = {"proofs", AT(proofs), SHAPE(struct report_proofs, proofs_fields)},
 };

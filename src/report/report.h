@@ -169,7 +169,49 @@ struct report_counts {
     const struct report_kernel *kernels;
 };
 
-enum report_event { REPORT_START, REPORT_ERROR, REPORT_REPEAT, REPORT_NOTE, REPORT_END, REPORT_COUNTS };
+// What --mode=explain says of accesses of a kernel at one place that are alike.
+struct report_access_place {
+    const char *file;
+    uint32_t line;
+    uint32_t ptx_line;
+    const char *verdict;  // "outside", "maybe outside", "not bounded"
+    enum report_access access;
+    uint32_t bytes;
+    uint64_t accesses;  // in the code
+    uint64_t launches;  // in which they were judged so
+    const char *root;   // what they start from: "p0", the name of a variable
+    const char *why, *help;
+};
+
+// Its verdicts on the accesses in the code of a kernel, each the worst of all launches, and what
+// evaluating a launch took.
+struct report_explained {
+    const char *name;
+    bool unread;  // its PTX could not be read: only its launches are known
+    uint64_t launches, accesses;
+    uint64_t inside, bounded, outside, maybe, unknown, unreachable;
+    uint64_t median, most;  // nanoseconds: the half, and 99 of 100 launches, took at most that
+    uint32_t nplaces;
+    const struct report_access_place *places;  // those that are not inside, the worst first
+    uint64_t more;                             // places that were left out
+};
+
+// The verdicts on kernels, the worst first. A long table comes in several events.
+struct report_proofs {
+    int pid;
+    uint32_t nkernels;
+    const struct report_explained *kernels;
+};
+
+enum report_event {
+    REPORT_START,
+    REPORT_ERROR,
+    REPORT_REPEAT,
+    REPORT_NOTE,
+    REPORT_END,
+    REPORT_COUNTS,
+    REPORT_PROOFS,
+};
 
 // One line of a saved report.
 struct report_line {
@@ -188,6 +230,7 @@ struct report_line {
         } note;
         struct report_end end;
         struct report_counts counts;
+        struct report_proofs proofs;
     };
 };
 

@@ -188,8 +188,25 @@ static inline struct report_line testing_counts(void)
                                 .counts = {.pid = 4711, .nkernels = 3, .kernels = testing_kernels}};
 }
 
+static const struct report_access_place testing_places[] = {
+    {"scale.cu", 7, 40, "outside", REPORT_WRITE, 4, 1, 1, "p0", "needs 4,004 bytes, the buffer has 4,000",
+     NULL},
+    {"gather.cu", 13, 0, "not bounded", REPORT_READ, 4, 3, 100, NULL, "the index is loaded from memory",
+     "compare the index with the size before it is used"},
+};
+static const struct report_explained testing_explained[] = {
+    {"_Z5scalePfi", false, 1000, 9, 2, 1, 1, 1, 3, 1, 210, 1200, 2, testing_places, 5},
+    {"closed", true, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0},
+};
+
+static inline struct report_line testing_proofs(void)
+{
+    return (struct report_line){.event = REPORT_PROOFS,
+                                .proofs = {.pid = 4711, .nkernels = 2, .kernels = testing_explained}};
+}
+
 // All events, and their number.
-enum { TESTING_EVENTS = 9 };
+enum { TESTING_EVENTS = 10 };
 static inline struct report_line testing_event(int i)
 {
     switch (i) {
@@ -201,6 +218,7 @@ static inline struct report_line testing_event(int i)
     case 5: return testing_repeat();
     case 6: return testing_note();
     case 7: return testing_counts();
+    case 8: return testing_proofs();
     default: return testing_end();
     }
 }

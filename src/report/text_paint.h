@@ -33,4 +33,7 @@ void text_summary_end(struct text_painter *p, const struct report_end *e);
 // text_counts.c
 void text_counts(struct text_painter *p, const struct report_counts *c);
 
+// text_proofs.c
+void text_proofs(struct text_painter *p, const struct report_proofs *t);
+
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "base/modes.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
 #include "rewrite/rewrite_about.h"
@@ -41,7 +42,7 @@ struct work {
 
 static void open_cache(void)
 {
-    if (!guard.options.cache)
+    if (!guard.options.cache || !modes_rewrite(&guard.options))  // --mode=explain only reads images
         return;
     int err = cache_open(guard.options.cache_dir, guard.options.cache_size, &cache);
     if (err)

@@ -494,14 +494,24 @@ static void send_repeats(void)
             });
 }
 
-void guard_report_counts(const struct report_counts *counts)
+static void send_table(const struct report_line *line)
 {
     struct thread_state before;
     lock_reports(&before);
     if (started != getpid())
         start_locked();
-    send(&(struct report_line){.event = REPORT_COUNTS, .counts = *counts});
+    send(line);
     unlock_reports(&before);
+}
+
+void guard_report_counts(const struct report_counts *counts)
+{
+    send_table(&(struct report_line){.event = REPORT_COUNTS, .counts = *counts});
+}
+
+void guard_report_proofs(const struct report_proofs *proofs)
+{
+    send_table(&(struct report_line){.event = REPORT_PROOFS, .proofs = *proofs});
 }
 
 static const char *labels[GUARD_COUNTS];  // in place of those in stats.def

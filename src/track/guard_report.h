@@ -62,6 +62,7 @@ uint64_t guard_report_keyed(const struct guard_finding *finding);
 // Counts an error that was reported before, by its key, n more times.
 void guard_report_again(uint64_t key, uint64_t n);
 void guard_report_counts(const struct report_counts *counts);
+void guard_report_proofs(const struct report_proofs *proofs);
 // The summary calls a count by this name in place of the one in stats.def. The text must stay.
 void guard_report_relabel(enum guard_count count, const char *label);
 void guard_report_end(void);

@@ -8,10 +8,15 @@ moat finds memory errors in GPU programs.
 
 Commands:
   completion bash|zsh     print what makes a shell complete moat's commands and options
+  explain PROGRAM [ARG...]
+                          run a program and say what its launches touch, as their arguments decide
+                          it (--mode=explain)
   help [COMMAND]          print help on moat or on a command
   info                    print what this machine offers: driver, GPUs, CPU device, cache
   link-flags              print shell commands that make nvcc and CMake link moat's CUDA runtime
   options                 print every option with its value and the source of the value
+  ptx explain FILE        say what the kernels inside FILE touch as their launch decides it, and
+                          what cannot be said
   ptx instrument FILE     print the PTX inside FILE after a rewriting pass
   ptx list FILE           list the GPU modules inside an executable, library, object, archive,
                           fatbin, cubin or PTX file
@@ -62,6 +67,7 @@ Options:
   --cpu-threads=N         run blocks on N threads of the CPU (by default one for each core)
 $ moat info --help | diff - <(moat help info)
 $ moat ptx --help | grep usage
+usage: moat ptx explain FILE
 usage: moat ptx instrument FILE
 usage: moat ptx list FILE
 usage: moat ptx print FILE

@@ -3,7 +3,7 @@
 $ moat options
 --api-errors
     report CUDA driver calls that fail, with their code and stack
-    for: run
+    for: explain,run
     default: no
     now: no (default)
 --autotune=first|all
@@ -43,7 +43,7 @@ $ moat options
     now: copy (default)
 --color=auto|always|never
     use colours in text reports, where auto means on a terminal unless NO_COLOR is set
-    for: report,run
+    for: explain,report,run
     default: auto
     now: auto (default)
 --config=FILE
@@ -52,37 +52,37 @@ $ moat options
     now: not set (default)
 --cpu-capability=N
     set the compute capability of the CPU device (75 means 7.5)
-    for: info,run
+    for: explain,info,run
     default: 90
     now: 90 (default)
 --cpu-devices=N
     show programs N CPU devices, which share threads and have separate memory
-    for: info,run
+    for: explain,info,run
     default: 1
     now: 1 (default)
 --cpu-lanes=auto|plain|avx2|avx512
     run the lanes of a warp on these vector instructions, where auto means the best that the CPU has
-    for: info,run
+    for: explain,info,run
     default: auto
     now: auto (default)
 --cpu-memory=SIZE
     give each CPU device SIZE bytes of memory (by default half of the machine's memory, divided among the devices)
-    for: info,run
+    for: explain,info,run
     default: not set
     now: not set (default)
 --cpu-threads=N
     run blocks on N threads of the CPU (by default one for each core)
-    for: info,run
+    for: explain,info,run
     default: not set
     now: not set (default)
 --device=auto|gpu|cpu
     run kernels on a GPU or on the CPU device, where auto means a GPU if there is one
-    for: run
+    for: explain,run
     default: auto
     now: auto (default)
 --driver=FILE
     load FILE as the CUDA driver (by default the machine's libcuda.so.1, or the CPU device)
-    for: run
+    for: explain,run
     default: not set
     now: not set (default)
 --dump-after=ANALYSIS
@@ -97,7 +97,7 @@ $ moat options
     now: not set (default)
 --error-exitcode=N
     exit with status N if errors were found in any process or are in a saved report (0 keeps the program's own status)
-    for: report,run
+    for: explain,report,run
     default: 97
     now: 97 (default)
 --fill=BYTE
@@ -107,17 +107,17 @@ $ moat options
     now: not set (default)
 --follow-children
     also watch the programs that the program starts
-    for: run
+    for: explain,run
     default: yes
     now: yes (default)
 --format=text|json|sarif|xml
     choose the output format, of which sarif and xml are for reports only
-    for: ptx list,ptx stats,report,run
+    for: explain,ptx explain,ptx list,ptx stats,report,run
     default: text
     now: text (default)
 --halt-on-error
     end a process at its first error
-    for: run
+    for: explain,run
     default: no
     now: no (default)
 --heap
@@ -179,6 +179,11 @@ $ moat options
     for: run
     default: 32
     now: 32 (default)
+--launch=LAUNCH
+    explain one launch, written as kernel<<<grid,block,shared>>>(arguments) with *SIZE for a pointer to a buffer of SIZE bytes
+    for: ptx explain
+    default: not set
+    now: not set (default)
 --leak-check
     report buffers that are never freed
     for: run
@@ -186,22 +191,22 @@ $ moat options
     now: no (default)
 --log-file=FILE
     write reports to FILE instead of standard error, with %p for the process, %h for the host and %% for a percent sign
-    for: run
+    for: explain,run
     default: not set
     now: not set (default)
---mode=off|api|count|pages|canary|tally
+--mode=off|api|count|pages|canary|explain|tally
     look for errors in this mode or in several, separated by commas
     for: run
     default: api
     now: api (default)
 --module=N
     use only the N-th module of the file, counted from 1
-    for: ptx instrument,ptx list,ptx print,ptx stats,ptx verify
+    for: ptx explain,ptx instrument,ptx list,ptx print,ptx stats,ptx verify
     default: not set
     now: not set (default)
 --on-error=stop|skip
     end a kernel of the CPU device at an access that faults (stop), or skip the access and go on, so that one run finds several errors (skip)
-    for: run
+    for: explain,run
     default: stop
     now: stop (default)
 --pages-align=BYTES
@@ -231,7 +236,7 @@ $ moat options
     now: count (default)
 --print-limit=N
     print at most N errors and count the others (0 prints all)
-    for: report,run
+    for: explain,report,run
     default: 100
     now: 100 (default)
 --raw
@@ -246,7 +251,7 @@ $ moat options
     now: no (default)
 --stack-depth=N
     record N frames of the host's call stack for each allocation and free
-    for: run
+    for: explain,run
     default: 16
     now: 16 (default)
 --stats
@@ -256,12 +261,12 @@ $ moat options
     now: no (default)
 --strict
     exit with status 98 instead of running the program if something that moat needs is missing
-    for: run
+    for: explain,run
     default: no
     now: no (default)
 --suppressions=FILE
     leave out the errors that FILE lists, as lines of the form type:pattern or as a saved report
-    for: report,run
+    for: explain,report,run
     default: not set
     now: not set (default)
 --tensors
@@ -276,7 +281,7 @@ $ moat options
     now: no (default)
 --torch-alloc
     replace PyTorch's allocator by moat's, so that each tensor is a separate buffer
-    for: run
+    for: explain,run
     default: no
     now: no (default)
 --torch-ops
@@ -286,7 +291,7 @@ $ moat options
     now: yes (default)
 --unpool
     turn off the memory pools of PyTorch, JAX and CuPy, so that each array is a separate buffer
-    for: run
+    for: explain,run
     default: no
     now: no (default)
 --version

@@ -35,6 +35,8 @@ module 1: sm_90, PTX 8.5
   global                   1           1           1
   param                    1           0           0
   shared                   0           1           1
+  addresses of kernels
+           6  not understood
 $ moat ptx stats --format=json $T/a.ptx
 {
 	"file":	"$T/a.ptx",
@@ -72,6 +74,16 @@ $ moat ptx stats --format=json $T/a.ptx
 					"stores":	1,
 					"atomics":	1
 				}
+			},
+			"addresses":	{
+				"affine":	0,
+				"loop":	0,
+				"mixed":	0,
+				"index_unknown":	0,
+				"pointer_unknown":	0,
+				"not_understood":	6
+			},
+			"operators_not_understood":	{
 			}
 		}],
 	"total":	{
@@ -104,6 +116,16 @@ $ moat ptx stats --format=json $T/a.ptx
 				"stores":	1,
 				"atomics":	1
 			}
+		},
+		"addresses":	{
+			"affine":	0,
+			"loop":	0,
+			"mixed":	0,
+			"index_unknown":	0,
+			"pointer_unknown":	0,
+			"not_understood":	6
+		},
+		"operators_not_understood":	{
 		}
 	}
 }
@@ -119,18 +141,24 @@ module 2: sm_90a, PTX 9.0
   space                loads      stores     atomics
   global                   1           1           0
   param                    3           2           0
+  addresses of kernels
+           2  affine
 module 4: sm_100f, PTX 9.0
   kernels 1, functions 1, declarations 0
   instructions 15: branches 0, calls 1, barriers 0, not known 0
   space                loads      stores     atomics
   global                   1           1           0
   param                    3           2           0
+  addresses of kernels
+           2  affine
 total of 2 modules
   kernels 2, functions 2, declarations 0
   instructions 30: branches 0, calls 2, barriers 0, not known 0
   space                loads      stores     atomics
   global                   2           2           0
   param                    6           4           0
+  addresses of kernels
+           4  affine
 $ moat ptx stats --module=2 --format=json test/fuzz/corpus/image/two-archs.fatbin
 {
 	"file":	"test/fuzz/corpus/image/two-archs.fatbin",
@@ -158,6 +186,16 @@ $ moat ptx stats --module=2 --format=json test/fuzz/corpus/image/two-archs.fatbi
 					"stores":	2,
 					"atomics":	0
 				}
+			},
+			"addresses":	{
+				"affine":	2,
+				"loop":	0,
+				"mixed":	0,
+				"index_unknown":	0,
+				"pointer_unknown":	0,
+				"not_understood":	0
+			},
+			"operators_not_understood":	{
 			}
 		}],
 	"total":	{
@@ -180,6 +218,16 @@ $ moat ptx stats --module=2 --format=json test/fuzz/corpus/image/two-archs.fatbi
 				"stores":	2,
 				"atomics":	0
 			}
+		},
+		"addresses":	{
+			"affine":	2,
+			"loop":	0,
+			"mixed":	0,
+			"index_unknown":	0,
+			"pointer_unknown":	0,
+			"not_understood":	0
+		},
+		"operators_not_understood":	{
 		}
 	}
 }
@@ -204,6 +252,16 @@ $ moat ptx stats --format=json $T/cut.ptx
 		"barriers":	0,
 		"not_known":	0,
 		"spaces":	{
+		},
+		"addresses":	{
+			"affine":	0,
+			"loop":	0,
+			"mixed":	0,
+			"index_unknown":	0,
+			"pointer_unknown":	0,
+			"not_understood":	0
+		},
+		"operators_not_understood":	{
 		}
 	}
 }

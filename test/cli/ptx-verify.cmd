@@ -103,7 +103,7 @@ $ moat ptx verify $T/absent.ptx
 2> $T/absent.ptx: error: No such file or directory
 [status 2]
 $ moat ptx verify --format=json $T/good.ptx
-2> --format: error: not an option of `moat ptx verify`, but of: ptx list,ptx stats,report,run
+2> --format: error: not an option of `moat ptx verify`, but of: explain,ptx explain,ptx list,ptx stats,report,run
 [status 2]
 $ moat ptx verify --module=2 $T/good.ptx
 2> moat: error: $T/good.ptx has 1 module, there is no module 2

@@ -87,7 +87,7 @@ $ moat --device=tpu true
 2> --device: error: unknown word "tpu"; did you mean gpu?
 [status 2]
 $ moat --mode=chekc true
-2> --mode: error: unknown word "chekc"; known are off, api, count, pages, canary, tally
+2> --mode: error: unknown word "chekc"; known are off, api, count, pages, canary, explain, tally
 [status 2]
 $ moat --mode=pages,canary true
 2> moat: error: --mode: pages and canary both decide where buffers lie; choose one of them
@@ -99,5 +99,5 @@ $ moat --device=cpu --cpu-memory=1 true
 2> --cpu-memory: error: 1 is not within 67108864 to 17592186044416
 [status 2]
 $ moat --module=1 true
-2> --module: error: not an option of `moat run`, but of: ptx instrument,ptx list,ptx print,ptx stats,ptx verify
+2> --module: error: not an option of `moat run`, but of: ptx explain,ptx instrument,ptx list,ptx print,ptx stats,ptx verify
 [status 2]

@@ -32,7 +32,7 @@ $ moat options --fromat=json
 2> --fromat: error: unknown option; did you mean --format?
 [status 2]
 $ moat info --format=json
-2> --format: error: not an option of `moat info`, but of: ptx list,ptx stats,report,run
+2> --format: error: not an option of `moat info`, but of: explain,ptx explain,ptx list,ptx stats,report,run
 [status 2]
 $ moat -v
 2> -v: error: unknown option; they all start with --

@@ -99,5 +99,5 @@ $ moat ptx list --format=sarif $T/saved
 2> moat: error: this command prints text or json; sarif and xml are for reports
 [status 2]
 $ moat report --log-file=x $T/saved
-2> --log-file: error: not an option of `moat report`, but of: run
+2> --log-file: error: not an option of `moat report`, but of: explain,run
 [status 2]

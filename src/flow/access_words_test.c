@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// Addresses, conditions and loops in words.
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "flow/access_words.h"
+
+// Compares the words of the last access of a kernel with parameters a (p0), n (p1), m (p2) and s (p3).
+static void compare(const char *body, const char *address, const char *guards, const char *loops)
+{
+    static char text[8192], found[3][1024];
+    struct diag_printer printer;
+    struct ptx_module *m;
+    struct ranges *r;
+    struct access_words w;
+    snprintf(text, sizeof text,
+             ".version 8.0\n.target sm_90\n.address_size 64\n.shared .align 4 .b8 tile[64];\n"
+             ".visible .entry k(.param .u64 a, .param .u32 n, .param .u32 m, .param .align 8 .b8 s[16])\n{\n"
+             ".reg .pred %%p<9>; .reg .b32 %%r<20>; .reg .b64 %%a<20>;\n"
+             "ld.param.u64 %%a0, [a];\nld.param.u32 %%r0, [n];\nld.param.u32 %%r1, [m];\n"
+             "mov.u32 %%r2, %%tid.x;\nmov.u32 %%r3, %%ctaid.x;\nmov.u32 %%r4, %%ntid.x;\n%s\nret;\n}\n",
+             body);
+    diag_printer_init(&printer, 5);
+    assert_int_equal(ptx_parse("test", str_from(text), &printer.sink, NULL, &m), 0);
+    struct flow flow = {.m = m, .f = ptx_find(m, STR("k"))->func};
+    assert_int_equal(ranges_build(&flow, &r), 0);
+    flow_drop(&flow);
+    assert_true(r->proof.head->naccesses > 0);
+    assert_true(access_words_start(&w, r, r->proof.head->naccesses - 1));
+    for (int i = 0; i < 3; i++) {
+        struct out o;
+        out_to_memory(&o);
+        if (i == 0)
+            access_words_address(&w, &o);
+        else if (i == 1)
+            access_words_guards(&w, &o);
+        else
+            access_words_loops(&w, &o);
+        snprintf(found[i], sizeof found[i], "%.*s", (int)o.len, o.buf);
+        out_close(&o);
+    }
+    ranges_free(r);
+    ptx_free(m);
+    assert_string_equal(found[0], address);
+    assert_string_equal(found[1], guards);
+    assert_string_equal(found[2], loops);
+}
+
+static void sums(void **state)
+{
+    compare("ld.global.u32 %r9, [%a0+8];", "p0 + 8", "", "");
+    compare("mul.wide.u32 %a1, %r2, 4; add.s64 %a2, %a0, %a1; ld.global.u32 %r9, [%a2];",
+            "p0 + 4*threadIdx.x", "", "");
+    compare("mad.lo.s32 %r5, %r3, %r4, %r2; mul.wide.s32 %a1, %r5, 4; add.s64 %a2, %a1, %a0;"
+            "ld.global.u32 %r9, [%a2+-4];",
+            "p0 + 4*(blockIdx.x*blockDim.x + threadIdx.x) - 4", "", "");
+    compare("sub.s32 %r5, %r0, %r2; shl.b32 %r6, %r5, 3; cvt.s64.s32 %a1, %r6; sub.s64 %a2, %a0, %a1;"
+            "ld.global.u32 %r9, [%a2];",
+            "p0 - 8*(p1 - threadIdx.x)", "", "");
+    compare(
+        "ld.param.u32 %r5, [s+4]; mul.wide.u32 %a1, %r5, 4; add.s64 %a2, %a0, %a1; st.global.u32 [%a2], 1;",
+        "p0 + 4*p3.4", "", "");
+    compare("mov.u32 %r5, tile; shl.b32 %r6, %r2, 2; add.s32 %r7, %r6, %r5; st.shared.u32 [%r7], 1;",
+            "tile + 4*threadIdx.x", "", "");
+}
+
+static void other_operations(void **state)
+{
+    compare("mad.lo.s32 %r5, %r3, %r4, %r2; add.s32 %r6, %r5, 1; mad.lo.s32 %r7, %r6, %r0, %r1;"
+            "mul.wide.s32 %a1, %r7, 8; add.s64 %a2, %a0, %a1; ld.global.u32 %r9, [%a2];",
+            "p0 + 8*((blockIdx.x*blockDim.x + threadIdx.x + 1)*p1 + p2)", "", "");
+    compare(
+        "div.u32 %r5, %r2, %r0; mul.wide.u32 %a1, %r5, 4; add.s64 %a2, %a0, %a1; ld.global.u32 %r9, [%a2];",
+        "p0 + 4*(threadIdx.x/p1)", "", "");
+    compare(
+        "min.u32 %r5, %r2, %r0; mul.wide.u32 %a1, %r5, 4; add.s64 %a2, %a0, %a1; ld.global.u32 %r9, [%a2];",
+        "p0 + 4*min(threadIdx.x, p1)", "", "");
+    compare("setp.lt.s32 %p1, %r2, %r0; selp.b32 %r5, %r2, %r1, %p1; mul.wide.u32 %a1, %r5, 4;"
+            "add.s64 %a2, %a0, %a1; ld.global.u32 %r9, [%a2];",
+            "p0 + 4*(threadIdx.x < p1 ? threadIdx.x : p2)", "", "");
+    compare("ld.global.u32 %r5, [%a0]; mul.wide.u32 %a1, %r5, 4; add.s64 %a2, %a0, %a1;"
+            "ld.global.u32 %r9, [%a2];",
+            "p0 + 4*?", "", "");
+}
+
+static void conditions(void **state)
+{
+    compare("setp.ge.s32 %p1, %r2, %r0; @%p1 bra E; ld.global.u32 %r9, [%a0]; E:", "p0", "threadIdx.x < p1",
+            "");
+    compare("setp.lt.s32 %p1, %r2, %r0; @%p1 ld.global.u32 %r9, [%a0];", "p0", "threadIdx.x < p1", "");
+    compare("setp.lt.s32 %p1, %r2, %r0; @!%p1 ld.global.u32 %r9, [%a0];", "p0", "threadIdx.x >= p1", "");
+    compare("setp.ge.s32 %p1, %r2, %r0; setp.eq.s32 %p2, %r3, %r1; or.pred %p3, %p1, %p2; @%p3 bra E;"
+            "ld.global.u32 %r9, [%a0]; E:",
+            "p0", "threadIdx.x < p1 && blockIdx.x != p2", "");
+    // Behind both sides of a condition it plays no part.
+    compare("setp.ge.s32 %p1, %r2, %r0; @%p1 bra E; setp.ge.s32 %p2, %r3, %r1; @%p2 bra F; mov.u32 %r5, 1;"
+            "F: ld.global.u32 %r9, [%a0]; E:",
+            "p0", "threadIdx.x < p1", "");
+}
+
+static void loops(void **state)
+{
+    compare("mov.u32 %r5, %r2; L: setp.ge.s32 %p1, %r5, %r0; @%p1 bra E; mul.wide.s32 %a1, %r5, 4;"
+            "add.s64 %a2, %a0, %a1; ld.global.u32 %r9, [%a2]; add.s32 %r5, %r5, %r4; bra L; E:",
+            "p0 + 4*(threadIdx.x + blockDim.x*k1)", "threadIdx.x + blockDim.x*k1 < p1",
+            "k1 = 0, 1, ... while threadIdx.x + blockDim.x*k1 < p1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums),
+        cmocka_unit_test(other_operations),
+        cmocka_unit_test(conditions),
+        cmocka_unit_test(loops),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+// Affine forms for proof_eval: c + sum of coefficient * symbol, in mathematical integers.
+//
+// A symbol is an integer that is the same wherever it occurs in one thread at one time: a thread index, a
+// loop counter, a quotient, something that was loaded. It lies in [lo, hi]; a `soft` end is that of a type
+// and true, but useless as a bound of memory. A fact is a form that is not negative while control is in
+// certain blocks.
+//
+// All memory is in the struct affine_state that proof_eval lays out; what does not fit sets `full`, and the
+// evaluation gives no bound at all. No operation here rounds or wraps: one that would overflow returns
+// false.
+#ifndef MOAT_FLOW_AFFINE_H
+#define MOAT_FLOW_AFFINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "flow/proof.h"
+
+__extension__ typedef __int128 affine_wide;
+
+enum { AFFINE_MOST_TERMS = 12 };
+// NO_HI, with SOFT_HI: `hi` says nothing, the symbol may be larger.
+enum { AFFINE_SOFT_LO = 1, AFFINE_SOFT_HI = 2, AFFINE_NO_HI = 4 };
+// Root of a form: 0 none, else its number + 1; AFFINE_WEAK: it may be a number.
+enum { AFFINE_WEAK = 0x8000, AFFINE_MIXED = 0x7FFF };
+
+struct affine_term {
+    int64_t coef;  // not 0
+    uint32_t sym, zero;
+};
+
+struct affine {
+    int64_t c;
+    uint32_t first;  // terms[first .. first + n), by symbol
+    uint16_t n;
+    uint16_t root;
+};
+
+enum affine_sym_kind { AFFINE_PLAIN, AFFINE_FLOOR, AFFINE_TRUNC, AFFINE_SIGNED, AFFINE_UNSIGNED };
+
+struct affine_sym {
+    int64_t lo, hi;
+    uint8_t kind, soft, reason;
+    bool thread;       // a thread or block index: each combination occurs in some thread
+    uint32_t block;    // where it becomes defined
+    uint32_t facts;    // first of the facts that hold wherever it is defined; PROOF_NONE if none
+    struct affine of;  // FLOOR, TRUNC: of / by; SIGNED, UNSIGNED: the value of its low `by` bits
+    int64_t by;
+};
+
+struct affine_fact {
+    struct affine form;  // >= 0
+    uint32_t next;
+};
+
+struct affine_block {
+    uint32_t up, depth;  // nearest dominator among live blocks, PROOF_NONE for the entry
+    uint32_t facts;      // hold in it, and in the blocks below it
+    bool live;
+    // Conditions that a thread must meet to come here: 0 none, AFFINE_ONE_GUARD one, which is the only fact
+    // of this block or of `guard`, AFFINE_MORE_GUARDS others.
+    uint8_t guards;
+    uint32_t guard;
+};
+enum { AFFINE_NO_GUARD, AFFINE_ONE_GUARD, AFFINE_MORE_GUARDS };
+
+// Where a form is to be bounded: in a block, under further facts.
+struct affine_place {
+    uint32_t block, facts;
+};
+
+struct affine_state {
+    struct affine_term *terms;
+    struct affine_sym *syms;
+    struct affine_fact *facts;
+    struct affine_block *blocks;
+    uint32_t nterms, most_terms, nsyms, most_syms, nfacts, most_facts;
+    uint32_t budget;  // combinations of facts that may still be tried
+    bool full;
+};
+
+struct affine_range {
+    affine_wide lo, hi;
+    uint8_t soft;    // ends that rest on a soft end of a symbol
+    uint8_t reason;  // of such a symbol
+    bool facts;      // facts made it smaller
+};
+
+static inline struct affine affine_const(int64_t c)
+{
+    return (struct affine){.c = c};
+}
+
+static inline bool affine_is_const(struct affine f)
+{
+    return !f.n;
+}
+
+bool affine_same(const struct affine_state *s, struct affine a, struct affine b);  // roots aside
+
+// *out = ca * a + cb * b, without a root. Returns false on overflow or too many terms.
+bool affine_sum(struct affine_state *s, int64_t ca, struct affine a, int64_t cb, struct affine b,
+                struct affine *out);
+// *out = f * by + plus
+bool affine_scale(struct affine_state *s, struct affine f, int64_t by, int64_t plus, struct affine *out);
+
+// Makes a symbol and returns its form. If there is no room, sets full and returns 0.
+struct affine affine_new(struct affine_state *s, struct affine_sym sym);
+// Returns the symbol of that kind, `of` and `by` if there is one, else PROOF_NONE.
+uint32_t affine_find(const struct affine_state *s, uint8_t kind, struct affine of, int64_t by);
+struct affine affine_of_sym(struct affine_state *s, uint32_t sym);
+
+uint64_t affine_gcd(uint64_t a, uint64_t b);
+// Returns the greatest common divisor of n and all coefficients of f.
+uint64_t affine_content(const struct affine_state *s, struct affine f, uint64_t n);
+
+// Puts a fact in front of a list. A fact that finds no room is left out.
+void affine_fact(struct affine_state *s, struct affine form, uint32_t *list);
+
+// Returns the deepest block in which a symbol of f becomes defined; the entry, 0, if f is constant.
+uint32_t affine_block(const struct affine_state *s, struct affine f);
+// Returns whether block a is b or dominates it.
+bool affine_above(const struct affine_state *s, uint32_t a, uint32_t b);
+uint32_t affine_common(const struct affine_state *s, uint32_t a, uint32_t b);
+
+// Bounds f from the ranges of its symbols alone, and by facts too. The result is true whenever control is
+// at the place.
+struct affine_range affine_box(const struct affine_state *s, struct affine f);
+struct affine_range affine_bound(struct affine_state *s, struct affine f, struct affine_place at);
+
+#endif

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: MIT
+// Walks a proof program once. Blocks stand in reverse postorder, and the program has no way back: a loop is a
+// counter whose range its exit tests give before its body is looked at.
+#include <errno.h>
+#include <string.h>
+
+#include "flow/proof_state.h"
+
+// --- memory ------------------------------------------------------------------------------------------------
+
+static uint32_t most_terms(const struct proof *p)
+{
+    return 16 * p->head->ninsns + 2048;
+}
+
+static uint32_t most_syms(const struct proof *p)
+{
+    return p->head->ninsns + 256;
+}
+
+static uint32_t most_facts(const struct proof *p)
+{
+    return 2 * p->head->ninsns + 256;
+}
+
+// Takes memory from base + *at on; base: NULL to measure only.
+static void *take(char *base, size_t *at, size_t count, size_t size)
+{
+    void *p = base ? base + *at : NULL;
+    *at += (count * size + 7) & ~(size_t)7;
+    return p;
+}
+
+// Lays out the memory from `base` on, and returns its size.
+static size_t lay_out(struct proof_state *e, const struct proof *p, char *base)
+{
+    size_t at = 0;
+    const struct proof_head *h = p->head;
+    e->s.most_terms = most_terms(p);
+    e->s.most_syms = most_syms(p);
+    e->s.most_facts = most_facts(p);
+    e->s.terms = take(base, &at, e->s.most_terms, sizeof *e->s.terms);
+    e->s.syms = take(base, &at, e->s.most_syms, sizeof *e->s.syms);
+    e->s.facts = take(base, &at, e->s.most_facts, sizeof *e->s.facts);
+    e->s.blocks = take(base, &at, h->nblocks, sizeof *e->s.blocks);
+    e->forms = take(base, &at, h->ninsns, sizeof *e->forms);
+    e->truth = take(base, &at, h->ninsns, sizeof *e->truth);
+    e->counters = take(base, &at, h->ninsns, sizeof *e->counters);
+    e->edges = take(base, &at, h->nedges, sizeof *e->edges);
+    e->bases = take(base, &at, (size_t)h->nroots * 2, sizeof *e->bases);
+    return at;
+}
+
+size_t proof_work_size(const struct proof *p)
+{
+    struct proof_state e;
+    return lay_out(&e, p, NULL);
+}
+
+static void start(struct proof_state *e, const struct proof *p, const struct proof_launch *l, void *work)
+{
+    *e = (struct proof_state){.p = p, .l = l};
+    lay_out(e, p, work);
+    memset(e->forms, 0, p->head->ninsns * sizeof *e->forms);
+    memset(e->truth, PROOF_DEAD, p->head->ninsns);
+    memset(e->counters, 0xFF, p->head->ninsns * sizeof *e->counters);
+    memset(e->bases, 0xFF, (size_t)p->head->nroots * 2 * sizeof *e->bases);
+    memset(e->indices, 0xFF, sizeof e->indices);
+    e->last_block = PROOF_NONE;
+    e->s.budget = 2048 + 4 * p->head->ninsns;
+}
+
+// --- blocks ------------------------------------------------------------------------------------------------
+
+static void enter_edge(struct proof_state *e, uint32_t at)
+{
+    const struct proof_edge *from = &e->p->edges[at];
+    struct proof_edge_state *to = &e->edges[at];
+    uint8_t t = from->predicate == PROOF_NONE ? PROOF_MAYBE : e->truth[from->predicate];
+    *to = (struct proof_edge_state){.facts = PROOF_NONE};
+    to->live = e->s.blocks[from->block].live && t != (from->negated ? PROOF_TRUE : PROOF_FALSE);
+    if (!to->live || from->predicate == PROOF_NONE || t != PROOF_MAYBE)
+        return;
+    e->block = from->block;
+    proof_facts(e, from->predicate, !from->negated, &to->facts);
+}
+
+// The conditions of a block that control enters on one way only.
+static void count_guards(struct proof_state *e, struct affine_block *b, const struct proof_edge *from)
+{
+    const struct affine_block *up = &e->s.blocks[from->block];
+    bool decided = from->predicate == PROOF_NONE || e->truth[from->predicate] != PROOF_MAYBE;
+    b->guards = up->guards;
+    b->guard = up->guard;
+    if (decided)
+        return;
+    bool one = b->facts != PROOF_NONE && e->s.facts[b->facts].next == PROOF_NONE &&
+               e->p->insns[from->predicate].op == PROOF_COMPARE;
+    b->guards = up->guards == AFFINE_NO_GUARD && one ? AFFINE_ONE_GUARD : AFFINE_MORE_GUARDS;
+    b->guard = b->facts;
+}
+
+// Enters a block. Returns whether it can be reached.
+static bool enter(struct proof_state *e, const struct proof_insn *i)
+{
+    struct affine_block *b = &e->s.blocks[i->c];
+    uint32_t live = 0, up = PROOF_NONE, last = 0;
+    *b = (struct affine_block){.up = PROOF_NONE, .facts = PROOF_NONE, .guard = PROOF_NONE};
+    for (uint32_t k = i->a; k < i->a + i->b; k++) {
+        enter_edge(e, k);
+        if (!e->edges[k].live)
+            continue;
+        up = live++ ? affine_common(&e->s, up, e->p->edges[k].block) : e->p->edges[k].block;
+        last = k;
+    }
+    e->block = i->c;
+    b->live = live > 0 || i->c == 0;
+    b->up = i->c == 0 ? PROOF_NONE : up;
+    b->depth = b->up == PROOF_NONE ? 0 : e->s.blocks[up].depth + 1;
+    if (live == 1) {
+        b->facts = e->edges[last].facts;
+        count_guards(e, b, &e->p->edges[last]);
+    } else if (live > 1) {
+        b->guards = AFFINE_MORE_GUARDS;
+    }
+    return b->live;
+}
+
+// --- accesses ----------------------------------------------------------------------------------------------
+
+// Whether the symbols of f take every value between their ends in some thread: ordered by their coefficients,
+// each one fills the gaps of the next.
+static bool contiguous(const struct affine_state *s, struct affine f, int64_t unit)
+{
+    affine_wide filled = 0;  // multiples of the unit from 0 to this
+    uint32_t done = 0;
+    for (uint32_t round = 0; round < f.n; round++) {
+        int64_t best = INT64_MAX;
+        uint32_t which = PROOF_NONE;
+        for (uint32_t i = 0; i < f.n; i++) {
+            int64_t c = s->terms[f.first + i].coef;
+            c = c < 0 ? -c : c;
+            if (!(done >> i & 1) && c < best) {
+                best = c;
+                which = i;
+            }
+        }
+        if (which == PROOF_NONE || best % unit || best / unit > filled + 1)
+            return false;
+        const struct affine_sym *x = &s->syms[s->terms[f.first + which].sym];
+        filled += (affine_wide)(best / unit) * (x->hi - x->lo);
+        done |= 1u << which;
+    }
+    return true;
+}
+
+// Whether f and the fact g have the same symbols in the same proportion, up to the sign.
+static bool proportional(const struct affine_state *s, struct affine f, struct affine g)
+{
+    if (f.n != g.n || !f.n)
+        return false;
+    affine_wide f0 = s->terms[f.first].coef, g0 = s->terms[g.first].coef;
+    for (uint32_t i = 0; i < f.n; i++) {
+        const struct affine_term *x = &s->terms[f.first + i], *y = &s->terms[g.first + i];
+        if (x->sym != y->sym || x->coef * g0 != y->coef * f0)
+            return false;
+    }
+    return true;
+}
+
+// Whether the guard g holds where f, which is proportional to it, has the value `at`.
+static bool holds_at(const struct affine_state *s, struct affine f, struct affine g, affine_wide at)
+{
+    affine_wide f0 = s->terms[f.first].coef, g0 = s->terms[g.first].coef, x = at - f.c;
+    return x * g0 % f0 == 0 && g.c + x * g0 / f0 >= 0;
+}
+
+// Whether some thread touches both ends of a bound: its symbols are independent thread and block indices, and
+// the only condition, if there is one, is a limit of the very same form, which holds at both ends.
+static bool exact(const struct proof_state *e, struct affine f, const struct affine_range *r)
+{
+    const struct affine_state *s = &e->s;
+    const struct affine_block *b = &s->blocks[e->block];
+    for (uint32_t i = 0; i < f.n; i++)
+        if (!s->syms[s->terms[f.first + i].sym].thread)
+            return false;
+    if (b->guards == AFFINE_NO_GUARD)
+        return !r->facts;
+    if (b->guards != AFFINE_ONE_GUARD || b->guard == PROOF_NONE)
+        return false;
+    struct affine g = s->facts[b->guard].form;
+    int64_t unit = INT64_MAX;
+    for (uint32_t i = 0; i < g.n; i++) {
+        int64_t c = s->terms[g.first + i].coef;
+        unit = (c < 0 ? -c : c) < unit ? (c < 0 ? -c : c) : unit;
+    }
+    return proportional(s, f, g) && contiguous(s, g, unit) && holds_at(s, f, g, r->lo) &&
+           holds_at(s, f, g, r->hi);
+}
+
+static struct proof_bound unknown(uint32_t root, uint8_t reason)
+{
+    return (struct proof_bound){.verdict = PROOF_UNKNOWN, .reason = reason, .root = root};
+}
+
+// Bounds the distance f of an access. Neighbours often differ by a constant only, so the last bound is kept.
+static struct affine_range distance(struct proof_state *e, struct affine f, uint32_t facts)
+{
+    struct affine plain = f;
+    plain.c = 0;
+    if (facts == PROOF_NONE && e->last_block == e->block && affine_same(&e->s, plain, e->last)) {
+        struct affine_range r = e->last_range;
+        r.lo += f.c;
+        r.hi += f.c;
+        return r;
+    }
+    struct affine_range r = affine_bound(&e->s, plain, (struct affine_place){e->block, facts});
+    if (facts == PROOF_NONE) {
+        e->last = plain;
+        e->last_block = e->block;
+        e->last_range = r;
+    }
+    r.lo += f.c;
+    r.hi += f.c;
+    return r;
+}
+
+// Bounds the distance f of an access from its root.
+static struct proof_bound bound_of(struct proof_state *e, const struct proof_access *row, struct affine f,
+                                   uint32_t root, uint32_t facts)
+{
+    struct affine_range r = distance(e, f, facts);
+    const affine_wide most = (affine_wide)1 << (row->bits == 32 ? 31 : 62);
+    if (row->bits == 32 && !r.soft) {  // the register holds the sum modulo 2^32: take the one around the root
+        affine_wide turns = (r.lo + most) >> 32;
+        r.lo -= turns << 32;
+        r.hi -= turns << 32;
+    }
+    if (r.soft || r.lo < -most || r.hi > most)
+        return unknown(root, r.reason ? r.reason : PROOF_WHY_WRAPS);
+    if (r.lo > r.hi)  // the conditions on the way here contradict each other
+        return (struct proof_bound){.verdict = PROOF_UNREACHABLE, .root = root};
+    return (struct proof_bound){
+        .verdict = PROOF_BOUNDED,
+        .exact = !row->upto && facts == PROOF_NONE && exact(e, f, &r),
+        .guarded = r.facts || e->s.blocks[e->block].guards || facts != PROOF_NONE,
+        .root = root,
+        .lowest = (int64_t)r.lo,
+        .highest = (int64_t)r.hi + (int64_t)row->bytes - 1,
+    };
+}
+
+static uint8_t reason_without_root(struct proof_state *e, struct affine f)
+{
+    struct affine_range r = affine_box(&e->s, f);
+    if (r.reason == PROOF_WHY_LOADED_INDEX)
+        return PROOF_WHY_LOADED_BASE;
+    return r.reason ? r.reason : f.root == AFFINE_MIXED ? PROOF_WHY_ROOTS : PROOF_WHY_NO_ROOT;
+}
+
+static struct proof_bound access_bound(struct proof_state *e, const struct proof_insn *i)
+{
+    const struct proof_access *row = &e->p->accesses[i->c];
+    struct affine f = e->forms[i->a], away;
+    uint32_t facts = PROOF_NONE, number = (f.root & ~AFFINE_WEAK) - 1u;
+    if (i->b != PROOF_NONE) {
+        if (e->truth[i->b] == (i->sign ? PROOF_TRUE : PROOF_FALSE))
+            return (struct proof_bound){.verdict = PROOF_UNREACHABLE, .root = PROOF_NONE};
+        if (e->truth[i->b] == PROOF_MAYBE)
+            proof_facts(e, i->b, !i->sign, &facts);
+    }
+    bool rooted = f.root && f.root != AFFINE_MIXED;
+    uint32_t root = rooted ? number : PROOF_NONE;
+    if (row->reason)
+        return unknown(root, row->reason);
+    if (!rooted)
+        return unknown(PROOF_NONE, reason_without_root(e, f));
+    struct affine from;
+    if (e->p->roots[root].kind == PROOF_ROOT_PARAM) {
+        uint64_t v;
+        memcpy(&v, (const char *)e->l->params + e->p->roots[root].at, sizeof v);
+        from = affine_const((int64_t)v);
+    } else {
+        // Addresses of global memory are the same in both spaces.
+        bool own = row->space != 0 || e->p->roots[root].kind == PROOF_ROOT_GLOBAL;
+        uint32_t sym = e->bases[root * 2 + !own];
+        if (sym == PROOF_NONE)
+            return unknown(root, PROOF_WHY_ROOTS);
+        from = affine_of_sym(&e->s, sym);
+    }
+    if (!affine_sum(&e->s, 1, f, -1, from, &away) || !affine_scale(&e->s, away, 1, row->offset, &away))
+        return unknown(root, PROOF_WHY_WRAPS);
+    struct proof_bound b = bound_of(e, row, away, root, facts);
+    if (i->b != PROOF_NONE && e->truth[i->b] == PROOF_MAYBE)
+        b.exact = false;
+    return b;
+}
+
+// --- the walk ----------------------------------------------------------------------------------------------
+
+static struct affine value(struct proof_state *e, uint32_t at, const struct proof_insn *block)
+{
+    const struct proof_insn *i = &e->p->insns[at];
+    switch (i->op) {
+    case PROOF_SELECT: return proof_select(e, i);
+    case PROOF_MERGE: return proof_merge(e, i, block);
+    case PROOF_STEPS: return proof_steps(e, i);
+    default: return proof_value(e, i);
+    }
+}
+
+// Computes a value, and gives back the terms that were needed on the way if nothing refers to them.
+static void compute(struct proof_state *e, uint32_t at, const struct proof_insn *block)
+{
+    struct affine_state *s = &e->s;
+    uint32_t terms = s->nterms, syms = s->nsyms, facts = s->nfacts;
+    struct affine f = value(e, at, block);
+    if (s->nsyms == syms && s->nfacts == facts && f.first >= terms) {
+        memmove(s->terms + terms, s->terms + f.first, f.n * sizeof *s->terms);
+        f.first = terms;
+        s->nterms = terms + f.n;
+    }
+    e->forms[at] = f;
+}
+
+static void walk(struct proof_state *e, struct proof_bound *out)
+{
+    static const char results[] = {
+#define PROOF(id, operands, result) result,
+#include "flow/proof_ops.def"
+    };
+    const struct proof_insn *block = e->p->insns;
+    bool live = false;
+    for (uint32_t at = 0; at < e->p->head->ninsns && !e->s.full; at++) {
+        const struct proof_insn *i = &e->p->insns[at];
+        if (i->op == PROOF_BLOCK) {
+            block = i;
+            live = enter(e, i);
+        } else if (!live) {
+            continue;
+        } else if (i->op == PROOF_ACCESS) {
+            uint32_t facts = e->s.nfacts;
+            out[i->c] = access_bound(e, i);
+            e->s.nfacts = facts;
+        } else if (i->op == PROOF_LOOP) {
+            proof_loop(e, at);
+        } else if (results[i->op] == 'p') {
+            proof_predicate(e, at, block);
+        } else {
+            compute(e, at, block);
+        }
+    }
+}
+
+static void sum_up(const struct proof *p, const struct proof_bound *out, struct proof_touched *roots)
+{
+    for (uint32_t i = 0; i < p->head->nroots; i++)
+        roots[i] = (struct proof_touched){.lowest = INT64_MAX, .highest = INT64_MIN};
+    for (uint32_t i = 0; i < p->head->naccesses; i++) {
+        if (out[i].root == PROOF_NONE)
+            continue;
+        struct proof_touched *r = &roots[out[i].root];
+        r->unknown += out[i].verdict == PROOF_UNKNOWN;
+        r->unreachable += out[i].verdict == PROOF_UNREACHABLE;
+        if (out[i].verdict == PROOF_UNREACHABLE)
+            continue;
+        r->reads |= p->accesses[i].does & PROOF_READS;
+        r->writes |= (p->accesses[i].does & PROOF_WRITES) != 0;
+        if (out[i].verdict != PROOF_BOUNDED)
+            continue;
+        r->bounded++;
+        r->lowest = out[i].lowest < r->lowest ? out[i].lowest : r->lowest;
+        r->highest = out[i].highest > r->highest ? out[i].highest : r->highest;
+    }
+}
+
+static bool launch_valid(const struct proof *p, const struct proof_launch *l)
+{
+    uint64_t threads = 1;
+    for (unsigned i = 0; i < 3; i++) {
+        if (!l->grid[i] || !l->block[i] || l->grid[i] > INT32_MAX || l->block[i] > 1024)
+            return false;
+        threads *= l->block[i];
+    }
+    return threads <= 1024 && l->params_size >= p->head->params && (l->params || !p->head->params);
+}
+
+int proof_eval(const struct proof *p, const struct proof_launch *l, void *work, struct proof_bound *out,
+               struct proof_touched *roots)
+{
+    struct proof_state e;
+    if (!launch_valid(p, l))
+        return -EINVAL;
+    start(&e, p, l, work);
+    for (uint32_t i = 0; i < p->head->naccesses; i++)
+        out[i] = (struct proof_bound){.verdict = PROOF_UNREACHABLE, .root = PROOF_NONE};
+    walk(&e, out);
+    for (uint32_t i = 0; i < p->head->naccesses && e.s.full; i++)
+        out[i] = unknown(PROOF_NONE, PROOF_WHY_COMPLEX);
+    if (roots)
+        sum_up(p, out, roots);
+    return 0;
+}

@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: MIT
+// Bounds of small kernels: each row is a kernel, a launch and the answer for its last access. The rows that
+// must stay unknown are pairs of those that must not: one number differs, and a register wraps around.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/diag.h"
+#include "flow/ranges.h"
+
+// Registers: %r is a scalar and index, %i = blockIdx.x * blockDim.x + threadIdx.x, %a the pointer, %n and
+// %m scalars of 32 bits, %s one of 64 bits.
+#define HEAD                                                                                                 \
+    ".version 8.0\n.target sm_90\n.address_size 64\n.shared .align 16 .b8 tile[1024];\n.global .align 8 "    \
+    ".b8 table[256];\n"                                                                                      \
+    ".visible .entry k(.param .u64 k_a, .param .u32 k_n, .param .u32 k_m, .param .u64 k_s)\n{\n"             \
+    ".reg .b16 %h<9>; .reg .b32 %r<40>; .reg .b32 %i; .reg .b32 %n; .reg .b32 %m; .reg .b64 %d<40>; .reg "   \
+    ".b64 %a;\n"                                                                                             \
+    ".reg .b64 %s; .reg .pred %p<9>; .reg .f32 %f<4>;\n"                                                     \
+    "ld.param.u64 %d0, [k_a]; cvta.to.global.u64 %a, %d0; ld.param.u32 %n, [k_n]; ld.param.u32 %m, [k_m];\n" \
+    "ld.param.u64 %s, [k_s]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x;\n"            \
+    "mad.lo.s32 %i, %r0, %r1, %r2;\n"
+#define TAIL "\nEND: ret;\n}\n"
+// a[REG] as 4 bytes, by a signed or unsigned index.
+#define STORE(reg) "mul.wide.s32 %d8, " reg ", 4; add.s64 %d9, %a, %d8; st.global.u32 [%d9], %r1;\n"
+#define STORE_U(reg) "mul.wide.u32 %d8, " reg ", 4; add.s64 %d9, %a, %d8; st.global.u32 [%d9], %r1;\n"
+
+struct row {
+    const char *name, *body;
+    uint32_t grid, block;
+    int32_t n, m;
+    int64_t s;
+    int verdict, reason;
+    int64_t lowest, highest;
+};
+
+#define BOUNDED PROOF_BOUNDED, 0
+#define UNKNOWN(why) PROOF_UNKNOWN, PROOF_WHY_##why, 0, 0
+#define UNREACHABLE PROOF_UNREACHABLE, 0, 0, 0
+
+static const struct row rows[] = {
+    {"affine", STORE("%i"), 4, 256, 0, 0, 0, BOUNDED, 0, 4095},
+    {"guard", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i"), 4, 256, 1000, 0, 0, BOUNDED, 0, 3999},
+    {"guard that never holds", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i"), 4, 256, 0, 0, 0,
+     UNREACHABLE},
+    // 2^24 * 256 threads: i wraps to negative numbers, which pass the guard.
+    {"good grid", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i"), 1 << 22, 256, 1 << 20, 0, 0,
+     BOUNDED, 0, (4 << 20) - 1},
+    {"bad grid", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i"), 1 << 24, 256, 1 << 20, 0, 0,
+     UNKNOWN(WRAPS)},
+    {"bad grid, no guard", STORE("%i"), 1 << 24, 256, 0, 0, 0, UNKNOWN(WRAPS)},
+    {"unsigned guard over a wrapped index", "setp.ge.u32 %p1, %i, %n; @%p1 bra END;\n" STORE_U("%i"), 1 << 25,
+     256, 1 << 20, 0, 0, BOUNDED, 0, (4 << 20) - 1},
+    {"guard on a sum that fits", "add.s32 %r3, %i, %m; setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE("%i"),
+     4, 256, 1000, 100, 0, BOUNDED, 0, 3599},
+    {"guard on a sum that wraps",
+     "add.s32 %r3, %i, %m; setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE("%i"), 4, 256, 1000, 2147483000,
+     0, BOUNDED, 0, 4095},
+    {"index times a fitting pitch", "mul.lo.s32 %r3, %i, %n;\n" STORE("%r3"), 4, 256, 1000, 0, 0, BOUNDED, 0,
+     4092003},
+    {"index times a pitch that wraps", "mul.lo.s32 %r3, %i, %n;\n" STORE("%r3"), 4, 256, 3000000, 0, 0,
+     UNKNOWN(WRAPS)},
+    {"signed index below zero", "sub.s32 %r3, %i, 5;\n" STORE("%r3"), 1, 32, 0, 0, 0, BOUNDED, -20, 107},
+    {"unsigned index below zero", "sub.s32 %r3, %i, 5;\n" STORE_U("%r3"), 1, 32, 0, 0, 0, UNKNOWN(WRAPS)},
+    {"unsigned guard of a difference",
+     "sub.s32 %r3, %i, 5; setp.ge.u32 %p1, %r3, %n; @%p1 bra END;\n" STORE("%r3"), 1, 32, 10, 0, 0, BOUNDED,
+     0, 39},
+    {"unsigned guard, limit too large",
+     "sub.s32 %r3, %i, 5; setp.ge.u32 %p1, %r3, %n; @%p1 bra END;\n" STORE("%r3"), 1, 32, -2, 0, 0, BOUNDED,
+     -20, 107},
+    {"not zero", "setp.eq.s32 %p1, %i, 0; @%p1 bra END; add.s32 %r3, %i, -1;\n" STORE("%r3"), 1, 32, 0, 0, 0,
+     BOUNDED, 0, 123},
+    {"both guards",
+     "setp.lt.s32 %p1, %i, %n; setp.gt.s32 %p2, %i, %m; and.pred %p3, %p1, %p2; @!%p3 bra END;\n" STORE("%i"),
+     4, 256, 900, 10, 0, BOUNDED, 44, 3599},
+    {"either guard",
+     "setp.lt.s32 %p1, %i, %n; setp.gt.s32 %p2, %i, %m; or.pred %p3, %p1, %p2; @!%p3 bra END;\n" STORE("%i"),
+     4, 256, 900, 10, 0, BOUNDED, 0, 4095},
+    {"neither guard",
+     "setp.ge.s32 %p1, %i, %n; setp.le.s32 %p2, %i, %m; or.pred %p3, %p1, %p2; @%p3 bra END;\n" STORE("%i"),
+     4, 256, 900, 10, 0, BOUNDED, 44, 3599},
+    {"predicated",
+     "setp.lt.s32 %p1, %i, %n; mul.wide.s32 %d8, %i, 4; add.s64 %d9, %a, %d8; @%p1 st.global.u32 [%d9], "
+     "%r1;\n",
+     4, 256, 900, 10, 0, BOUNDED, 0, 3599},
+    {"vector",
+     "mul.wide.s32 %d8, %i, 16; add.s64 %d9, %a, %d8; st.global.v4.u32 [%d9], {%r1, %r1, %r1, %r1};\n", 1, 32,
+     0, 0, 0, BOUNDED, 0, 511},
+
+    // Loops: for (j = 0; j < n; j++), before and after the body.
+    {"while",
+     "mov.u32 %r3, 0; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 10, 0, 0, BOUNDED, 0, 39},
+    {"do while",
+     "mov.u32 %r3, 0; setp.lt.s32 %p2, %n, 1; @%p2 bra END; L:\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %n; @%p1 bra L;\n",
+     1, 32, 10, 0, 0, BOUNDED, 0, 39},
+    {"do while, once",
+     "mov.u32 %r3, 0; L:\n" STORE("%r3") "add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %n; @%p1 bra L;\n", 1,
+     32, -7, 0, 0, BOUNDED, 0, 3},
+    {"last increment fits",
+     "mov.u32 %r3, 0; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 4; bra L;\n",
+     1, 32, 2147483643, 0, 0, BOUNDED, 0, 8589934563},
+    {"last increment wraps",
+     "mov.u32 %r3, 0; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 4; bra L;\n",
+     1, 32, 2147483646, 0, 0, UNKNOWN(COUNTER)},
+    {"step that wraps",
+     "mov.u32 %r3, 0; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, %m; bra L;\n",
+     1, 32, 2000000000, 1500000000, 0, UNKNOWN(COUNTER)},
+    {"step of a launch",
+     "mov.u32 %r3, %r2; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, %r1; bra L;\n",
+     1, 32, 1000, 0, 0, BOUNDED, 0, 3999},
+    {"up to and with",
+     "mov.u32 %r3, 0; L: setp.gt.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 10, 0, 0, BOUNDED, 0, 43},
+    {"up to and with the largest",
+     "mov.u32 %r3, 0; L: setp.gt.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 2147483647, 0, 0, UNKNOWN(COUNTER)},
+    {"until met",
+     "mov.u32 %r3, 0; L: setp.eq.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 4; bra L;\n",
+     1, 32, 40, 0, 0, BOUNDED, 0, 147},
+    {"until missed",
+     "mov.u32 %r3, 0; L: setp.eq.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 4; bra L;\n",
+     1, 32, 42, 0, 0, UNKNOWN(COUNTER)},
+    {"until passed by",
+     "mov.u32 %r3, 8; L: setp.eq.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 4, 0, 0, UNKNOWN(COUNTER)},
+    {"down",
+     "mov.u32 %r3, %n; L: setp.le.s32 %p1, %r3, 0; @%p1 bra END; add.s32 %r3, %r3, -1;\n" STORE(
+         "%r3") "bra L;\n",
+     1, 32, 10, 0, 0, BOUNDED, 0, 39},
+    {"down, never below",
+     "mov.u32 %r3, %n; L: setp.lt.u32 %p1, %r3, 0; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, -1; bra L;\n",
+     1, 32, 10, 0, 0, UNKNOWN(COUNTER)},
+    {"pointer beside",
+     "mov.u32 %r3, 0; mov.u64 %d5, %a; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END; st.global.u32 [%d5], %r1;\n"
+     "add.s64 %d5, %d5, 8; add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 10, 0, 0, BOUNDED, 0, 75},
+    {"tested in 64 bits",
+     "mov.u32 %r3, 0; L: cvt.s64.s32 %d3, %r3; setp.ge.s64 %p1, %d3, %s; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 0, 0, 100, BOUNDED, 0, 399},
+    {"tested in 64 bits, beyond 32",
+     "mov.u32 %r3, 0; L: cvt.s64.s32 %d3, %r3; setp.ge.s64 %p1, %d3, %s; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 0, 0, 3000000000, UNKNOWN(COUNTER)},
+    {"inner limit",
+     "mov.u32 %r3, %i; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     4, 256, 1000, 0, 0, BOUNDED, 0, 3999},
+    {"carried",
+     "mov.u32 %r3, 1; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "shl.b32 %r3, %r3, 1; bra L;\n",
+     1, 32, 1000, 0, 0, UNKNOWN(CARRIED)},
+    {"test that a round may skip",
+     "mov.u32 %r3, 0; setp.lt.s32 %p2, %i, %m; L: @%p2 bra M; setp.ge.s32 %p1, %r3, %n; @%p1 bra END; "
+     "M:\n" STORE("%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 10, 5, 0, UNKNOWN(COUNTER)},
+    {"limit loaded",
+     "mov.u32 %r3, 0; ld.global.u32 %r4, [%a]; L: setp.ge.s32 %p1, %r3, %r4; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 0, 0, 0, UNKNOWN(COUNTER)},
+    {"narrow counter",
+     "mov.u16 %h1, 0; L: setp.ge.s16 %p1, %h1, 100; @%p1 bra END; cvt.s32.s16 %r3, %h1;\n" STORE(
+         "%r3") "add.s16 %h1, %h1, 1; bra L;\n",
+     1, 32, 0, 0, 0, BOUNDED, 0, 399},
+    {"narrow counter that wraps",
+     "mov.u16 %h1, 0; L: cvt.s32.s16 %r3, %h1; setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s16 %h1, %h1, 1; bra L;\n",
+     1, 32, 40000, 0, 0, BOUNDED, -131072, 131071},
+
+    // Quotients, masks, shifts.
+    {"row and column", "div.s32 %r3, %i, %n; mul.lo.s32 %r4, %r3, %n; sub.s32 %r5, %i, %r4;\n" STORE("%r5"),
+     4, 256, 100, 0, 0, BOUNDED, 0, 399},
+    {"remainder", "rem.u32 %r5, %i, %n;\n" STORE("%r5"), 4, 256, 100, 0, 0, BOUNDED, 0, 399},
+    {"remainder of negative", "sub.s32 %r3, %i, 10; rem.s32 %r5, %r3, %n;\n" STORE("%r5"), 4, 256, 100, 0, 0,
+     BOUNDED, -396, 399},
+    {"division by zero", "div.s32 %r5, %i, %n;\n" STORE("%r5"), 4, 256, 0, 0, 0, UNKNOWN(PRODUCT)},
+    {"block and thread again",
+     "shr.u32 %r3, %i, 8; and.b32 %r4, %i, 255; mad.lo.s32 %r5, %r3, 256, %r4;\n" STORE("%r5"), 4, 256, 0, 0,
+     0, BOUNDED, 0, 4095},
+    {"lane", "and.b32 %r5, %i, 31;\n" STORE("%r5"), 4, 256, 0, 0, 0, BOUNDED, 0, 127},
+    {"mask of a wrapped index", "and.b32 %r5, %i, 31;\n" STORE("%r5"), 1 << 25, 256, 0, 0, 0, BOUNDED, 0,
+     127},
+    {"aligned down", "and.b32 %r5, %i, -4; or.b32 %r5, %r5, 3;\n" STORE("%r5"), 4, 250, 0, 0, 0, BOUNDED, 12,
+     3999},
+    {"by 10", "mul.hi.u32 %r3, %i, -858993459; shr.u32 %r5, %r3, 3;\n" STORE("%r5"), 4, 256, 0, 0, 0, BOUNDED,
+     0, 411},
+    {"rest by 10",
+     "mul.wide.u32 %d3, %i, -858993459; shr.u64 %d3, %d3, 35; cvt.u32.u64 %r3, %d3; mul.lo.s32 %r4, %r3, "
+     "10;\n"
+     "sub.s32 %r5, %i, %r4;\n" STORE("%r5"),
+     4, 256, 0, 0, 0, BOUNDED, 0, 39},
+    {"shift beyond the width", "shl.b32 %r5, %i, %n;\n" STORE("%r5"), 4, 256, 40, 0, 0, BOUNDED, 0, 3},
+    {"shift by a negative amount", "shr.u32 %r5, %i, %n;\n" STORE("%r5"), 4, 256, -1, 0, 0, BOUNDED, 0, 3},
+    {"arithmetic shift beyond the width", "sub.s32 %r3, %i, 4; shr.s32 %r5, %r3, %n;\n" STORE("%r5"), 1, 32,
+     99, 0, 0, BOUNDED, -4, 3},
+    {"shift that wraps", "shl.b32 %r5, %i, 24;\n" STORE("%r5"), 4, 256, 0, 0, 0, UNKNOWN(WRAPS)},
+    {"field", "bfe.u32 %r5, %i, 4, 3;\n" STORE("%r5"), 4, 256, 0, 0, 0, BOUNDED, 0, 31},
+    {"inserted field", "mov.u32 %r3, 0; bfi.b32 %r5, %r2, %r3, 4, 8;\n" STORE("%r5"), 4, 256, 0, 0, 0,
+     BOUNDED, 0, 16323},
+    {"narrow", "cvt.u16.u32 %h1, %i; cvt.u32.u16 %r5, %h1;\n" STORE("%r5"), 1 << 20, 256, 0, 0, 0, BOUNDED, 0,
+     262143},
+    {"narrow, signed", "cvt.u16.u32 %h1, %i; cvt.s32.s16 %r5, %h1;\n" STORE("%r5"), 1 << 20, 256, 0, 0, 0,
+     BOUNDED, -131072, 131071},
+    {"minimum", "min.s32 %r5, %i, %n;\n" STORE("%r5"), 4, 256, 100, 0, 0, BOUNDED, 0, 403},
+    {"minimum of signed and unsigned", "sub.s32 %r3, %i, 5; min.u32 %r5, %r3, %n;\n" STORE("%r5"), 1, 32, 100,
+     0, 0, BOUNDED, 0, 403},
+    {"maximum", "sub.s32 %r3, %i, 5; max.s32 %r5, %r3, 0;\n" STORE("%r5"), 1, 32, 0, 0, 0, BOUNDED, 0, 107},
+    {"selected", "setp.lt.s32 %p1, %i, %n; selp.b32 %r5, %i, 0, %p1;\n" STORE("%r5"), 4, 256, 100, 0, 0,
+     BOUNDED, 0, 399},
+    {"merged", "mov.u32 %r5, 7; setp.ge.s32 %p1, %i, %n; @%p1 bra L; mov.u32 %r5, %i; L:\n" STORE("%r5"), 4,
+     256, 100, 0, 0, BOUNDED, 0, 399},
+    {"guarded move", "mov.u32 %r5, 7; setp.lt.s32 %p1, %i, %n; @%p1 mov.u32 %r5, %i;\n" STORE("%r5"), 4, 256,
+     100, 0, 0, BOUNDED, 0, 399},
+    {"dead branch",
+     "mov.u32 %r5, 7; setp.ne.s32 %p1, %n, 3; @%p1 bra L; mov.u32 %r5, 1000; L:\n" STORE("%r5"), 4, 256, 100,
+     0, 0, BOUNDED, 28, 31},
+
+    // Roots and what is not known.
+    {"shared", "mov.u32 %r3, tile; shl.b32 %r4, %r2, 2; add.s32 %r5, %r3, %r4; st.shared.u32 [%r5+4], %r1;\n",
+     1, 64, 0, 0, 0, BOUNDED, 4, 259},
+    {"shared, generic",
+     "mov.u64 %d3, tile; cvta.shared.u64 %d4, %d3; mul.wide.u32 %d5, %r2, 4; add.s64 %d6, %d4, %d5;\n"
+     "st.u32 [%d6], %r1;\n",
+     1, 64, 0, 0, 0, BOUNDED, 0, 255},
+    {"variable",
+     "mul.wide.u32 %d5, %r2, 4; mov.u64 %d3, table; add.s64 %d6, %d3, %d5; st.global.u32 [%d6], %r1;\n", 1,
+     64, 0, 0, 0, BOUNDED, 0, 255},
+    {"variable by name", "st.global.u32 [table+12], %r1;\n", 1, 64, 0, 0, 0, BOUNDED, 12, 15},
+    {"loaded index", "ld.global.u32 %r5, [%a];\n" STORE("%r5"), 1, 64, 0, 0, 0, UNKNOWN(LOADED_INDEX)},
+    {"loaded byte", "ld.global.u8 %r5, [%a];\n" STORE("%r5"), 1, 64, 0, 0, 0, BOUNDED, 0, 1023},
+    {"loaded index, checked",
+     "ld.global.u32 %r5, [%a]; setp.ge.u32 %p1, %r5, %n; @%p1 bra END;\n" STORE_U("%r5"), 1, 64, 100, 0, 0,
+     BOUNDED, 0, 399},
+    {"loaded index, checked on one side",
+     "ld.global.u32 %r5, [%a]; setp.ge.s32 %p1, %r5, %n; @%p1 bra END;\n" STORE("%r5"), 1, 64, 100, 0, 0,
+     UNKNOWN(LOADED_INDEX)},
+    {"loaded pointer", "ld.global.u64 %d5, [%a]; st.global.u32 [%d5], %r1;\n", 1, 64, 0, 0, 0,
+     UNKNOWN(LOADED_BASE)},
+    {"converted", "mov.f32 %f1, 0f3F800000; cvt.rzi.s32.f32 %r5, %f1;\n" STORE("%r5"), 1, 64, 0, 0, 0,
+     UNKNOWN(CONVERTED)},
+    {"shuffled", "shfl.sync.bfly.b32 %r5, %i, 1, 31, -1;\n" STORE("%r5"), 1, 64, 0, 0, 0, UNKNOWN(EXCHANGED)},
+    {"not understood", "prmt.b32 %r5, %i, %n, 4660;\n" STORE("%r5"), 1, 64, 0, 0, 0, UNKNOWN(OPERATOR)},
+    {"clock", "mov.u32 %r5, %clock;\n" STORE("%r5"), 1, 64, 0, 0, 0, UNKNOWN(SPECIAL)},
+    {"number as address", "mov.u64 %d5, 4096; st.global.u32 [%d5], %r1;\n", 1, 64, 0, 0, 0, UNKNOWN(NO_ROOT)},
+    {"64 bits",
+     "cvt.s64.s32 %d3, %i; add.s64 %d3, %d3, %s; shl.b64 %d4, %d3, 2; add.s64 %d5, %a, %d4; st.global.u32 "
+     "[%d5], %r1;\n",
+     1, 64, 0, 0, 10, BOUNDED, 40, 295},
+    {"unsigned guard in 64 bits",
+     "cvt.s64.s32 %d3, %i; add.s64 %d3, %d3, -5; setp.ge.u64 %p1, %d3, %s; @%p1 bra END;\n"
+     "shl.b64 %d4, %d3, 2; add.s64 %d5, %a, %d4; st.global.u32 [%d5], %r1;\n",
+     1, 64, 0, 0, 10, BOUNDED, 0, 39},
+    {"square", "mul.lo.s32 %r5, %i, %i;\n" STORE("%r5"), 1, 64, 0, 0, 0, BOUNDED, 0, 15879},
+    {"product of signs", "sub.s32 %r3, %i, 10; sub.s32 %r4, 3, %i; mul.lo.s32 %r5, %r3, %r4;\n" STORE("%r5"),
+     1, 32, 0, 0, 0, BOUNDED, -2352, 1123},
+    {"shift by the width", "shl.b32 %r5, %i, %n; add.s32 %r5, %r5, %r2;\n" STORE("%r5"), 1, 32, 32, 0, 0,
+     BOUNDED, 0, 127},
+    {"unsigned into signed",
+     "sub.s32 %r3, 0, %n; cvt.s64.u32 %d3, %r3; add.s64 %d5, %a, %d3; st.global.u32 [%d5], %r1;\n", 1, 32, 4,
+     0, 0, BOUNDED, 4294967292, 4294967295},
+    {"limit on the left",
+     "mov.u32 %r3, 0; L: setp.le.s32 %p1, %n, %r3; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 10, 0, 0, BOUNDED, 0, 39},
+    {"rising against a falling test",
+     "mov.u32 %r3, 20; L: setp.le.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 10, 0, 0, UNKNOWN(COUNTER)},
+    {"added after widening",
+     "mov.u32 %r3, 0; L: cvt.s64.s32 %d3, %r3; add.s64 %d3, %d3, -4294967296; setp.ge.s64 %p1, %d3, 100;\n"
+     "@%p1 bra END;\n" STORE("%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 0, 0, 0, UNKNOWN(COUNTER)},
+    {"above the signed range",
+     "ld.global.u64 %d3, [%a]; setp.le.u64 %p1, %d3, 5; @%p1 bra END; setp.le.u64 %p2, %d3, "
+     "9223372036854775807;\n"
+     "@%p2 bra END;\n" STORE("%i"),
+     1, 64, 0, 0, 0, BOUNDED, 0, 255},
+    {"square that wraps", "mul.lo.s32 %r5, %i, %i;\n" STORE("%r5"), 1 << 12, 256, 0, 0, 0, UNKNOWN(WRAPS)},
+};
+
+static struct ptx_module *parse(const char *text)
+{
+    struct diag_printer sink;
+    struct ptx_module *m;
+    diag_printer_init(&sink, 20);
+    assert_int_equal(ptx_parse("test", str_from(text), &sink.sink, NULL, &m), 0);
+    return m;
+}
+
+static struct ranges *build(const struct ptx_module *m)
+{
+    struct flow w = {.m = m, .f = ptx_find(m, STR("k"))->func};
+    struct ranges *r;
+    assert_int_equal(ranges_build(&w, &r), 0);
+    flow_drop(&w);
+    return r;
+}
+
+struct params {
+    uint64_t a;
+    int32_t n, m;
+    int64_t s;
+};
+
+// Finds the answer for the access of the last statement.
+static struct proof_bound evaluate(const struct ranges *r, const struct row *row)
+{
+    const struct proof *p = &r->proof;
+    struct params params = {0x7F0000001000, row->n, row->m, row->s};
+    struct proof_launch l = {{row->grid, 1, 1}, {row->block, 1, 1}, 0, sizeof params, &params};
+    struct proof_bound out[16], last = {0};
+    uint32_t stmt = 0;
+    void *work = malloc(proof_work_size(p));
+    assert_in_range(p->head->naccesses, 1, 16);
+    assert_int_equal(proof_eval(p, &l, work, out, NULL), 0);
+    free(work);
+    for (uint32_t i = 0; i < p->head->naccesses; i++) {
+        if (p->accesses[i].stmt >= stmt) {
+            stmt = p->accesses[i].stmt;
+            last = out[i];
+        }
+    }
+    return last;
+}
+
+static void all_rows(void **state)
+{
+    unsigned failed = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *text;
+        assert_true(asprintf(&text, "%s%s%s", HEAD, rows[i].body, TAIL) > 0);
+        struct ptx_module *m = parse(text);
+        struct ranges *r = build(m);
+        struct proof_bound b = evaluate(r, &rows[i]);
+        bool same =
+            b.verdict == rows[i].verdict && (b.verdict != PROOF_UNKNOWN || b.reason == rows[i].reason) &&
+            (b.verdict != PROOF_BOUNDED || (b.lowest == rows[i].lowest && b.highest == rows[i].highest));
+        if (!same) {
+            failed++;
+            print_error("%s: verdict %d, %lld .. %lld, %s; expected %d, %lld .. %lld, %s\n", rows[i].name,
+                        b.verdict, (long long)b.lowest, (long long)b.highest, proof_why(b.reason),
+                        rows[i].verdict, (long long)rows[i].lowest, (long long)rows[i].highest,
+                        proof_why((enum proof_reason)rows[i].reason));
+        }
+        ranges_free(r);
+        ptx_free(m);
+        free(text);
+    }
+    assert_int_equal(failed, 0);
+}
+
+static const char GUARDED[] = HEAD "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i") TAIL;
+
+static void exactness(void **state)
+{
+    (void)state;
+    struct ptx_module *m = parse(GUARDED);
+    struct ranges *r = build(m);
+    assert_true(evaluate(r, &(struct row){.grid = 4, .block = 256, .n = 1000}).exact);
+    assert_true(evaluate(r, &(struct row){.grid = 4, .block = 256, .n = 1000}).guarded);
+    assert_true(evaluate(r, &(struct row){.grid = 4, .block = 256, .n = 5000}).exact);
+    assert_false(evaluate(r, &(struct row){.grid = 4, .block = 256, .n = 5000}).guarded);
+    ranges_free(r);
+    ptx_free(m);
+    // Every second element only: 999 is not among them.
+    m = parse(HEAD "shl.b32 %r3, %i, 1; setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE("%i") TAIL);
+    r = build(m);
+    assert_false(evaluate(r, &(struct row){.grid = 4, .block = 256, .n = 999}).exact &&
+                 evaluate(r, &(struct row){.grid = 4, .block = 256, .n = 999}).highest != 1999);
+    ranges_free(r);
+    ptx_free(m);
+}
+
+static void refused_launches(void **state)
+{
+    (void)state;
+    struct ptx_module *m = parse(GUARDED);
+    struct ranges *r = build(m);
+    struct params params = {0};
+    struct proof_bound out[4];
+    void *work = malloc(proof_work_size(&r->proof));
+    struct proof_launch good = {{1, 1, 1}, {32, 1, 1}, 0, sizeof params, &params}, l = good;
+    assert_int_equal(proof_eval(&r->proof, &l, work, out, NULL), 0);
+    l.grid[1] = 0;
+    assert_int_equal(proof_eval(&r->proof, &l, work, out, NULL), -EINVAL);
+    l = good;
+    l.block[0] = 1025;
+    assert_int_equal(proof_eval(&r->proof, &l, work, out, NULL), -EINVAL);
+    l = good;
+    l.params_size = 8;
+    assert_int_equal(proof_eval(&r->proof, &l, work, out, NULL), -EINVAL);
+    free(work);
+    ranges_free(r);
+    ptx_free(m);
+}
+
+static void touched(void **state)
+{
+    (void)state;
+    struct ptx_module *m = parse(GUARDED);
+    struct ranges *r = build(m);
+    struct params params = {.n = 10};
+    struct proof_bound out[4];
+    struct proof_touched roots[4];
+    void *work = malloc(proof_work_size(&r->proof));
+    struct proof_launch l = {{1, 1, 1}, {32, 1, 1}, 0, sizeof params, &params};
+    assert_int_equal(proof_eval(&r->proof, &l, work, out, roots), 0);
+    assert_int_equal(roots[out[0].root].lowest, 0);
+    assert_int_equal(roots[out[0].root].highest, 39);
+    assert_true(roots[out[0].root].writes);
+    assert_false(roots[out[0].root].reads);
+    assert_int_equal(r->proof.roots[out[0].root].param, 0);
+    free(work);
+    ranges_free(r);
+    ptx_free(m);
+}
+
+static void words(void **state)
+{
+    (void)state;
+    struct ptx_module *m = parse(HEAD "setp.ge.s32 %p1, %i, %n; @%p1 bra END; mov.u32 %r3, %i; L:\n" STORE(
+        "%r3") "add.s32 %r3, %r3, %m; setp.lt.s32 %p2, %r3, %n; @%p2 bra L;\n" TAIL);
+    struct ranges *r = build(m);
+    struct out o;
+    out_to_memory(&o);
+    ranges_words(r, 0, &o);
+    out_char(&o, '\n');
+    assert_int_equal(ranges_guard_words(r, 0, &o), 1);
+    out_char(&o, '\n');
+    assert_int_equal(ranges_loop_words(r, 0, &o), 1);
+    out_char(&o, '\0');
+    assert_string_equal(o.buf, "parameter 0 + 4*(blockIdx.x*blockDim.x + threadIdx.x + parameter 2*k1)\n"
+                               "blockIdx.x*blockDim.x + threadIdx.x < parameter 1\n"
+                               "k1 = 0, 1, ... while blockIdx.x*blockDim.x + threadIdx.x + parameter 2 + "
+                               "parameter 2*k1 < parameter 1");
+    out_close(&o);
+    ranges_free(r);
+    ptx_free(m);
+}
+
+// A program is the same after it was read again, and damaged ones are refused or evaluated without harm.
+static void damaged(void **state)
+{
+    (void)state;
+    struct ptx_module *m = parse(GUARDED);
+    struct ranges *r = build(m);
+    size_t size = r->proof.head->size;
+    struct proof p;
+    char *bytes = malloc(size);
+    assert_int_equal(proof_read(r->proof.head, size, &p), 0);
+    assert_int_equal(proof_read(r->proof.head, size - 8, &p), -EINVAL);
+    for (size_t at = 0; at < size; at++) {
+        memcpy(bytes, r->proof.head, size);
+        bytes[at] ^= (char)0x81;
+        struct params params = {.n = 10};
+        struct proof_bound out[64];
+        struct proof_launch l = {{4, 1, 1}, {32, 1, 1}, 0, sizeof params, &params};
+        if (proof_read(bytes, size, &p) || p.head->naccesses > 64)
+            continue;
+        void *work = malloc(proof_work_size(&p));
+        proof_eval(&p, &l, work, out, NULL);
+        free(work);
+    }
+    free(bytes);
+    ranges_free(r);
+    ptx_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_rows), cmocka_unit_test(exactness), cmocka_unit_test(refused_launches),
+        cmocka_unit_test(touched),  cmocka_unit_test(words),     cmocka_unit_test(damaged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

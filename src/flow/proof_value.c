@@ -1,0 +1,589 @@
+// SPDX-License-Identifier: MIT
+// What the instructions of a proof program do to forms. Each rule returns a form that is congruent to the
+// register's content modulo 2^width, or, for results of EXTEND and what needs one, equal to it. Where no
+// rule applies, the result is a new symbol with a range; where no range is known, one with that of its
+// type.
+#include "flow/proof_state.h"
+
+bool proof_fits(affine_wide v)
+{
+    return v >= INT64_MIN && v <= INT64_MAX;
+}
+
+static int64_t type_lo(unsigned bits, bool sign)
+{
+    return sign ? (int64_t)(~0ULL << (bits - 1)) : 0;
+}
+
+// For 64 unsigned bits only the lower half: forms have no room for the rest.
+static int64_t type_hi(unsigned bits, bool sign)
+{
+    return bits - sign >= 63 ? INT64_MAX : (int64_t)((1ULL << (bits - sign)) - 1);
+}
+
+struct affine proof_opaque(struct proof_state *e, unsigned bits, bool sign, uint8_t reason)
+{
+    struct affine_sym x = {.kind = AFFINE_PLAIN, .block = e->block, .facts = PROOF_NONE, .reason = reason};
+    if (bits >= 64 || !bits)
+        sign = true;
+    x.lo = type_lo(bits ? bits : 64, sign);
+    x.hi = type_hi(bits ? bits : 64, sign);
+    if (bits > 16 || !bits)
+        x.soft = AFFINE_SOFT_HI | (sign ? AFFINE_SOFT_LO : 0);
+    return affine_new(&e->s, x);
+}
+
+struct affine proof_within(struct proof_state *e, struct affine_range r)
+{
+    if (!proof_fits(r.lo) || !proof_fits(r.hi) || r.lo > r.hi)
+        return proof_opaque(e, 0, true, r.reason ? r.reason : PROOF_WHY_WRAPS);
+    if (r.lo == r.hi && !r.soft)
+        return affine_const((int64_t)r.lo);
+    return affine_new(&e->s, (struct affine_sym){.lo = (int64_t)r.lo,
+                                                 .hi = (int64_t)r.hi,
+                                                 .soft = r.soft,
+                                                 .reason = r.reason,
+                                                 .block = e->block,
+                                                 .facts = PROOF_NONE});
+}
+
+uint16_t proof_add_roots(uint16_t a, uint16_t b)
+{
+    if (!a || !b)
+        return a ? a : b;
+    bool weak_a = a & AFFINE_WEAK, weak_b = b & AFFINE_WEAK;
+    if (weak_a != weak_b)
+        return weak_a ? b : a;
+    return AFFINE_MIXED;
+}
+
+static struct affine_range bound(struct proof_state *e, struct affine f)
+{
+    return affine_bound(&e->s, f, proof_here(e));
+}
+
+static struct affine add(struct proof_state *e, struct affine a, int64_t cb, struct affine b)
+{
+    struct affine r;
+    if (!affine_sum(&e->s, 1, a, cb, b, &r))
+        return proof_opaque(e, 0, true, PROOF_WHY_WRAPS);
+    if (cb == 1)
+        r.root = proof_add_roots(a.root, b.root);
+    else
+        r.root = a.root == b.root ? 0 : b.root && !(b.root & AFFINE_WEAK) ? AFFINE_MIXED : a.root;
+    return r;
+}
+
+// --- EXTEND ------------------------------------------------------------------------------------------------
+
+// The value of the low bits, as a symbol of its own. Equal bits have equal values, so there is one such
+// symbol for a form.
+static struct affine extension(struct proof_state *e, struct affine f, unsigned bits, bool sign,
+                               uint8_t reason)
+{
+    uint8_t kind = sign ? AFFINE_SIGNED : AFFINE_UNSIGNED;
+    uint32_t known = affine_find(&e->s, kind, f, bits);
+    if (known != PROOF_NONE)
+        return affine_of_sym(&e->s, known);
+    struct affine_sym x = {.kind = kind, .of = f, .by = bits, .facts = PROOF_NONE};
+    x.lo = type_lo(bits, sign);
+    x.hi = type_hi(bits, sign);
+    x.reason = reason ? reason : PROOF_WHY_WRAPS;
+    x.block = affine_block(&e->s, f);
+    if (bits > 16)
+        x.soft = AFFINE_SOFT_HI | (sign ? AFFINE_SOFT_LO : 0);
+    if (bits == 64 && !sign)  // up to 2^64 - 1, which `hi` cannot say
+        x.soft |= AFFINE_NO_HI;
+    return affine_new(&e->s, x);
+}
+
+struct affine proof_extend(struct proof_state *e, struct affine f, unsigned bits, bool sign)
+{
+    affine_wide lo = type_lo(bits, sign), hi = type_hi(bits, sign), turn = (affine_wide)1 << bits;
+    struct affine_range r = affine_box(&e->s, f);
+    if (r.lo >= lo && r.hi <= hi)
+        return f;
+    r = bound(e, f);
+    if (r.lo >= lo && r.hi <= hi)
+        return f;
+    if (bits == 64)
+        return extension(e, f, bits, sign, r.reason);
+    affine_wide turns = (r.lo - lo) / turn - ((r.lo - lo) % turn < 0);
+    struct affine moved;
+    if (proof_fits(r.lo) && proof_fits(r.hi) && r.hi - turns * turn <= hi && proof_fits(turns * turn) &&
+        affine_scale(&e->s, f, 1, (int64_t)(-turns * turn), &moved))
+        return moved;
+    return extension(e, f, bits, sign, r.reason);
+}
+
+// --- products and quotients --------------------------------------------------------------------------------
+
+static struct affine product(struct proof_state *e, struct affine a, struct affine b)
+{
+    struct affine r;
+    if (affine_is_const(b)) {
+        struct affine t = a;
+        a = b;
+        b = t;
+    }
+    if (affine_is_const(a)) {
+        if (!affine_scale(&e->s, b, a.c, 0, &r))
+            return proof_opaque(e, 0, true, PROOF_WHY_WRAPS);
+        r.root = a.c == 1 ? b.root : 0;
+        return r;
+    }
+    struct affine_range x = bound(e, a), y = bound(e, b);
+    if (x.soft || y.soft || !proof_fits(x.lo) || !proof_fits(x.hi) || !proof_fits(y.lo) || !proof_fits(y.hi))
+        return proof_opaque(e, 0, true, x.reason ? x.reason : y.reason ? y.reason : PROOF_WHY_PRODUCT);
+    affine_wide ends[4] = {x.lo * y.lo, x.lo * y.hi, x.hi * y.lo, x.hi * y.hi};
+    struct affine_range z = {.lo = ends[0], .hi = ends[0], .reason = PROOF_WHY_PRODUCT};
+    for (unsigned i = 1; i < 4; i++) {
+        z.lo = ends[i] < z.lo ? ends[i] : z.lo;
+        z.hi = ends[i] > z.hi ? ends[i] : z.hi;
+    }
+    return proof_within(e, z);
+}
+
+static affine_wide floor_div(affine_wide a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+// Splits f == d * *whole + *rest. Coefficients that d divides go to *whole, of others nothing; if d is at
+// least 2^32, as in a multiplication that stands for a division, their multiples of d do too.
+static bool split(struct proof_state *e, struct affine f, int64_t d, struct affine *whole,
+                  struct affine *rest)
+{
+    struct affine_state *s = &e->s;
+    int64_t c = (int64_t)floor_div(f.c, d);
+    *whole = affine_const(c);
+    *rest = affine_const((int64_t)(f.c - (affine_wide)c * d));
+    for (uint32_t i = 0; i < f.n; i++) {
+        struct affine_term t = s->terms[f.first + i];
+        int64_t q = t.coef % d == 0 ? t.coef / d : d >> 32 ? (int64_t)floor_div(t.coef, d) : 0;
+        struct affine x = affine_of_sym(s, t.sym);
+        if ((q && !affine_sum(s, 1, *whole, q, x, whole)) ||
+            !affine_sum(s, 1, *rest, (int64_t)(t.coef - (affine_wide)q * d), x, rest))
+            return false;
+    }
+    return true;
+}
+
+// The symbol f / d, rounded as its kind says, with the facts that tie it to f.
+static struct affine quotient_symbol(struct proof_state *e, struct affine f, int64_t d, uint8_t kind)
+{
+    struct affine_state *s = &e->s;
+    uint32_t known = affine_find(s, kind, f, d);
+    if (known != PROOF_NONE)
+        return affine_of_sym(s, known);
+    struct affine_range r = bound(e, f);
+    if (!proof_fits(r.lo) || !proof_fits(r.hi))
+        return proof_opaque(e, 0, true, r.reason ? r.reason : PROOF_WHY_WRAPS);
+    struct affine_sym x = {.kind = kind, .of = f, .by = d, .soft = r.soft, .reason = r.reason};
+    x.lo = kind == AFFINE_FLOOR ? (int64_t)floor_div(r.lo, d) : (int64_t)(r.lo / d);
+    x.hi = kind == AFFINE_FLOOR ? (int64_t)floor_div(r.hi, d) : (int64_t)(r.hi / d);
+    x.block = affine_block(s, f);
+    x.facts = PROOF_NONE;
+    // The range of f holds here only: a symbol that others find must not keep it.
+    if (r.facts) {
+        struct affine_range all = affine_box(s, f);
+        if (!proof_fits(all.lo) || !proof_fits(all.hi))
+            return proof_opaque(e, 0, true, all.reason ? all.reason : PROOF_WHY_WRAPS);
+        x.lo = kind == AFFINE_FLOOR ? (int64_t)floor_div(all.lo, d) : (int64_t)(all.lo / d);
+        x.hi = kind == AFFINE_FLOOR ? (int64_t)floor_div(all.hi, d) : (int64_t)(all.hi / d);
+        x.soft = all.soft;
+        x.reason = all.reason;
+    }
+    struct affine q = affine_new(s, x), low, high;
+    if (s->full)
+        return q;
+    uint32_t facts = PROOF_NONE, sym = s->nsyms - 1;
+    int64_t below = kind == AFFINE_FLOOR ? 0 : d - 1;
+    // d*q <= f + below, and f <= d*q + d - 1.
+    if (affine_sum(s, 1, f, -d, q, &low) && affine_scale(s, low, 1, below, &low))
+        affine_fact(s, low, &facts);
+    if (affine_sum(s, -1, f, d, q, &high) && affine_scale(s, high, 1, d - 1, &high))
+        affine_fact(s, high, &facts);
+    s->syms[sym].facts = facts;
+    return q;
+}
+
+static bool divide_exactly(struct proof_state *e, struct affine f, int64_t d, struct affine *out)
+{
+    struct affine_state *s = &e->s;
+    *out = affine_const((int64_t)floor_div(f.c, d));
+    for (uint32_t i = 0; i < f.n; i++) {
+        struct affine_term t = s->terms[f.first + i];
+        if (!affine_sum(s, 1, *out, t.coef / d, affine_of_sym(s, t.sym), out))
+            return false;
+    }
+    return true;
+}
+
+static struct affine quotient(struct proof_state *e, struct affine f, int64_t d);
+
+// floor(rest / d), where rest has no multiples of d.
+static struct affine quotient_of_rest(struct proof_state *e, struct affine rest, int64_t d)
+{
+    struct affine part;
+    struct affine_range r = affine_box(&e->s, rest);
+    affine_wide low = floor_div(r.lo, d);
+    if (low != floor_div(r.hi, d)) {
+        r = bound(e, rest);
+        low = floor_div(r.lo, d);
+    }
+    if (proof_fits(r.lo) && proof_fits(r.hi) && low == floor_div(r.hi, d))
+        return affine_const((int64_t)low);
+    // floor((g*y + c) / (g*n)) == floor(y / n) for 0 <= c < g, since floor(floor(z) / n) == floor(z / n).
+    uint64_t g = affine_content(&e->s, rest, (uint64_t)d);
+    if (g > 1 && g < (uint64_t)d && divide_exactly(e, rest, (int64_t)g, &part))
+        return quotient(e, part, d / (int64_t)g);
+    // A multiplication in place of a division: with n = ceil(d / g) and over = g*n - d, floor(g*x / d) ==
+    // floor(x / n) for 0 <= x if over * x < d, since x/n + x*over/(n*d) stays below the next integer.
+    g = affine_content(&e->s, rest, 0);
+    if (d >= 1 << 16 && g > 1 && g < (uint64_t)d && rest.c % (int64_t)g == 0 &&
+        divide_exactly(e, rest, (int64_t)g, &part)) {
+        struct affine_range x = bound(e, part);
+        int64_t n = (int64_t)(((uint64_t)d + g - 1) / g);
+        affine_wide over = (affine_wide)g * n - d;
+        if (x.lo >= 0 && proof_fits(x.hi) && over * x.hi < d)
+            return quotient(e, part, n);
+    }
+    return quotient_symbol(e, rest, d, AFFINE_FLOOR);
+}
+
+// floor(f / d) for d > 0
+static struct affine quotient(struct proof_state *e, struct affine f, int64_t d)
+{
+    struct affine whole, rest;
+    if (d == 1)
+        return f;
+    if (!split(e, f, d, &whole, &rest))
+        return proof_opaque(e, 0, true, PROOF_WHY_WRAPS);
+    return add(e, whole, 1, quotient_of_rest(e, rest, d));
+}
+
+static struct affine negative(struct proof_state *e, struct affine f)
+{
+    return add(e, affine_const(0), -1, f);
+}
+
+// a / b, rounded towards 0. A quotient by 0 may be anything.
+static struct affine divide(struct proof_state *e, struct affine a, struct affine b)
+{
+    a.root = b.root = 0;
+    struct affine_range x = bound(e, a);
+    if (affine_is_const(b) && b.c && b.c != INT64_MIN) {
+        int64_t d = b.c < 0 ? -b.c : b.c;
+        struct affine q;
+        if (x.lo >= 0)
+            q = quotient(e, a, d);
+        else if (x.hi <= 0)
+            q = negative(e, quotient(e, negative(e, a), d));
+        else
+            q = quotient_symbol(e, a, d, AFFINE_TRUNC);
+        return b.c < 0 ? negative(e, q) : q;
+    }
+    struct affine_range y = bound(e, b);
+    if ((x.soft & AFFINE_SOFT_HI) || x.lo < 0 || y.lo < 1)
+        return proof_opaque(e, 0, true, x.reason ? x.reason : y.reason ? y.reason : PROOF_WHY_PRODUCT);
+    return proof_within(e, (struct affine_range){.lo = 0, .hi = x.hi / y.lo});
+}
+
+// Ties a new symbol, the last one made, to a form: form >= 0 from now on.
+static void tie(struct proof_state *e, struct affine made, int64_t ca, int64_t cm, struct affine a, int64_t c)
+{
+    struct affine f;
+    if (made.n != 1 || e->s.full)
+        return;
+    if (affine_sum(&e->s, ca, a, cm, made, &f) && affine_scale(&e->s, f, 1, c, &f))
+        affine_fact(&e->s, f, &e->s.syms[e->s.terms[made.first].sym].facts);
+}
+
+static struct affine remainder_of(struct proof_state *e, struct affine a, struct affine b)
+{
+    a.root = b.root = 0;
+    if (affine_is_const(b) && b.c && b.c != INT64_MIN)
+        return add(e, a, -1, product(e, b, divide(e, a, b)));
+    struct affine_range x = bound(e, a), y = bound(e, b);
+    if (y.soft || x.lo < 0 || y.lo < 1)
+        return proof_opaque(e, 0, true, x.reason ? x.reason : y.reason ? y.reason : PROOF_WHY_PRODUCT);
+    affine_wide most = x.hi < y.hi - 1 ? x.hi : y.hi - 1;
+    struct affine r = proof_within(e, (struct affine_range){.lo = 0, .hi = most});
+    if (proof_fits(most))
+        tie(e, r, 1, -1, b, -1);
+    return r;
+}
+
+// --- bits --------------------------------------------------------------------------------------------------
+
+// Bits pos to pos + len - 1 of any number congruent to f modulo 2^(pos + len).
+static struct affine field(struct proof_state *e, struct affine f, unsigned pos, unsigned len)
+{
+    f.root = 0;
+    if (pos + len > 62)
+        return proof_opaque(e, len, false, PROOF_WHY_BITS);
+    struct affine low = quotient(e, f, 1LL << pos), high = quotient(e, f, 1LL << (pos + len));
+    return add(e, low, -1, product(e, affine_const(1LL << len), high));
+}
+
+static struct affine shift_left(struct proof_state *e, struct affine a, struct affine b, unsigned bits)
+{
+    if (affine_is_const(b)) {
+        if (b.c < 0 || b.c >= bits)
+            return affine_const(0);
+        if (b.c < 63)
+            return product(e, a, affine_const(1LL << b.c));
+    }
+    struct affine_range y = bound(e, b);
+    if (!affine_is_const(a) || a.c < 0 || y.soft || y.lo < 0 || y.hi >= bits || y.hi > 62)
+        return proof_opaque(e, bits, false, y.reason ? y.reason : PROOF_WHY_PRODUCT);
+    return proof_within(
+        e, (struct affine_range){.lo = (affine_wide)a.c << y.lo, .hi = (affine_wide)a.c << y.hi});
+}
+
+// a is the exact value of `bits` bits.
+static struct affine shift_right(struct proof_state *e, struct affine a, struct affine b, unsigned bits)
+{
+    a.root = 0;
+    if (affine_is_const(b)) {
+        // An amount of 32 bits with its top bit set is a large one, whatever number stands for it.
+        uint64_t by = b.c < 0 || b.c >= bits ? bits : (uint64_t)b.c;
+        if (by <= 62)
+            return quotient(e, a, 1LL << by);
+    }
+    struct affine_range x = bound(e, a);
+    if (x.lo < 0 || x.soft)
+        return proof_opaque(e, bits, true, x.reason ? x.reason : PROOF_WHY_BITS);
+    return proof_within(e, (struct affine_range){.lo = 0, .hi = x.hi});
+}
+
+// The number of low bits that are 0 in every value of f.
+static unsigned zeros(const struct proof_state *e, struct affine f)
+{
+    uint64_t g = affine_content(&e->s, f, f.c < 0 ? -(uint64_t)f.c : (uint64_t)f.c);
+    return g ? (unsigned)__builtin_ctzll(g) : 64;
+}
+
+// Whether the bits of a and b are disjoint for sure: then both OR and XOR are sums.
+static bool disjoint(struct proof_state *e, struct affine a, struct affine b)
+{
+    unsigned n = zeros(e, a);
+    struct affine_range r = bound(e, b);
+    return n > 0 && r.lo >= 0 && r.hi < (affine_wide)1 << n;
+}
+
+static struct affine and_mask(struct proof_state *e, struct affine a, uint64_t mask, unsigned bits)
+{
+    if (!mask)
+        return affine_const(0);
+    unsigned pos = (unsigned)__builtin_ctzll(mask);
+    uint64_t run = mask >> pos;
+    unsigned len = run + 1 ? (unsigned)__builtin_ctzll(run + 1) : 64 - pos;
+    if (run & (run + 1)) {  // holes
+        if (mask >> 62)
+            return proof_opaque(e, bits, false, PROOF_WHY_BITS);
+        return proof_within(e, (struct affine_range){.lo = 0, .hi = mask});
+    }
+    uint16_t root = a.root;
+    a.root = 0;
+    if (pos + len >= bits) {  // all bits from pos on
+        if (pos > 62)
+            return proof_opaque(e, bits, false, PROOF_WHY_BITS);
+        struct affine r = product(e, affine_const(1LL << pos), quotient(e, a, 1LL << pos));
+        r.root = root;
+        return r;
+    }
+    return product(e, affine_const(1LL << pos), field(e, a, pos, len));
+}
+
+static uint64_t mask_of(int64_t c, unsigned bits)
+{
+    return (uint64_t)c & (bits >= 64 ? ~0ULL : (1ULL << bits) - 1);
+}
+
+// The range of a content of `bits` bits that f stands for, if that is not negative; else false.
+static bool natural(struct proof_state *e, struct affine f, unsigned bits, struct affine_range *r)
+{
+    *r = bound(e, f);
+    return r->lo >= 0 && r->hi <= type_hi(bits, false);
+}
+
+// The smallest 2^n - 1 that is at least v.
+static affine_wide all_ones(affine_wide v)
+{
+    affine_wide m = 0;
+    while (m < v)
+        m = m * 2 + 1;
+    return m;
+}
+
+static struct affine logic(struct proof_state *e, unsigned op, struct affine a, struct affine b,
+                           unsigned bits)
+{
+    struct affine_range x, y;
+    if (affine_is_const(a) && affine_is_const(b))
+        return affine_const(op == PROOF_AND ? a.c & b.c : op == PROOF_OR ? a.c | b.c : a.c ^ b.c);
+    if (affine_is_const(a)) {
+        struct affine t = a;
+        a = b;
+        b = t;
+    }
+    if (affine_is_const(b) && op == PROOF_AND)
+        return and_mask(e, a, mask_of(b.c, bits), bits);
+    if (affine_is_const(b) && op == PROOF_XOR && mask_of(b.c, bits) == mask_of(-1, bits))
+        return add(e, affine_const(-1), -1, a);
+    if (affine_is_const(b) && b.c == 0)
+        return a;
+    a.root = b.root = 0;
+    if (op != PROOF_AND && (disjoint(e, a, b) || disjoint(e, b, a)))
+        return add(e, a, 1, b);
+    bool nx = natural(e, a, bits, &x), ny = natural(e, b, bits, &y);
+    if (op == PROOF_AND && ((nx && !x.soft) || (ny && !y.soft))) {
+        bool first = !(ny && !y.soft) || (nx && !x.soft && x.hi < y.hi);
+        return proof_within(e, (struct affine_range){.lo = 0, .hi = first ? x.hi : y.hi});
+    }
+    if (!nx || !ny || x.soft || y.soft)
+        return proof_opaque(e, bits, false, x.reason ? x.reason : y.reason ? y.reason : PROOF_WHY_BITS);
+    affine_wide ones = all_ones(x.hi > y.hi ? x.hi : y.hi);
+    if (op == PROOF_XOR && affine_is_const(b) && b.c == ones)
+        return add(e, b, -1, a);
+    affine_wide lo = op == PROOF_XOR ? 0 : x.lo > y.lo ? x.lo : y.lo;
+    return proof_within(e, (struct affine_range){.lo = lo, .hi = ones});
+}
+
+// --- minimum, maximum, magnitude ---------------------------------------------------------------------------
+
+static struct affine least(struct proof_state *e, struct affine a, struct affine b)
+{
+    struct affine diff = add(e, a, -1, b);
+    struct affine_range d = bound(e, diff);
+    if (d.hi <= 0)
+        return a;
+    if (d.lo >= 0)
+        return b;
+    struct affine_range x = bound(e, a), y = bound(e, b), r = {0};
+    bool first = !(x.soft & AFFINE_SOFT_HI) && ((y.soft & AFFINE_SOFT_HI) || x.hi <= y.hi);
+    r.lo = x.lo < y.lo ? x.lo : y.lo;
+    r.hi = first ? x.hi : y.hi;
+    r.soft = ((x.soft | y.soft) & AFFINE_SOFT_LO) | (x.soft & y.soft & AFFINE_SOFT_HI);
+    r.reason = r.soft ? (x.reason ? x.reason : y.reason) : 0;
+    struct affine m = proof_within(e, r);
+    if (!proof_fits(r.lo) || !proof_fits(r.hi))  // then m is congruent to the result, not equal
+        return m;
+    tie(e, m, 1, -1, a, 0);
+    tie(e, m, 1, -1, b, 0);
+    return m;
+}
+
+static struct affine greatest(struct proof_state *e, struct affine a, struct affine b)
+{
+    return negative(e, least(e, negative(e, a), negative(e, b)));
+}
+
+// --- launch values -----------------------------------------------------------------------------------------
+
+static struct affine launch_value(struct proof_state *e, int64_t which)
+{
+    const struct proof_launch *l = e->l;
+    if (which == PROOF_DYNAMIC_SHARED)
+        return affine_const(l->dynamic_shared);
+    unsigned axis = (unsigned)which % 3;
+    if (which >= PROOF_NCTAID)
+        return affine_const(l->grid[axis]);
+    if (which >= PROOF_NTID && which < PROOF_CTAID)
+        return affine_const(l->block[axis]);
+    bool thread = which < PROOF_NTID;
+    uint32_t most = thread ? l->block[axis] : l->grid[axis], *known = &e->indices[axis + (thread ? 0 : 3)];
+    if (most == 1)
+        return affine_const(0);
+    if (*known != PROOF_NONE)
+        return affine_of_sym(&e->s, *known);
+    struct affine_sym x = {.hi = (int64_t)most - 1, .thread = true, .facts = PROOF_NONE};
+    struct affine f = affine_new(&e->s, x);
+    *known = e->s.nsyms - 1;
+    return f;
+}
+
+static struct affine parameter(struct proof_state *e, const struct proof_insn *i)
+{
+    uint64_t v = 0;
+    __builtin_memcpy(&v, (const char *)e->l->params + i->imm, i->bits / 8);
+    unsigned spare = 64 - i->bits;
+    struct affine f = affine_const(i->sign ? (int64_t)(v << spare) >> spare : (int64_t)(v << spare >> spare));
+    if (i->a != PROOF_NONE)
+        f.root = (uint16_t)(i->a + 1) | (e->p->roots[i->a].strong ? 0 : AFFINE_WEAK);
+    return f;
+}
+
+// The address of a variable. That of shared memory has its own small window; others are not known.
+static struct affine base(struct proof_state *e, uint32_t root, uint32_t generic)
+{
+    uint32_t *known = &e->bases[root * 2 + generic];
+    struct affine f;
+    if (*known == PROOF_NONE) {
+        struct affine_sym x = {.lo = 0, .hi = 1LL << 62, .facts = PROOF_NONE, .reason = PROOF_WHY_ROOTS};
+        x.soft = AFFINE_SOFT_LO | AFFINE_SOFT_HI;
+        if (!generic && e->p->roots[root].kind == PROOF_ROOT_SHARED)
+            x.hi = 1 << 24;
+        f = affine_new(&e->s, x);
+        *known = e->s.nsyms - 1;
+    } else {
+        f = affine_of_sym(&e->s, *known);
+    }
+    f.root = (uint16_t)(root + 1);
+    return f;
+}
+
+// An address in another space: the same distance from the same root.
+static struct affine cast(struct proof_state *e, struct affine f, bool generic)
+{
+    uint16_t root = f.root & ~AFFINE_WEAK;
+    if (!root || root == AFFINE_MIXED)
+        return proof_opaque(e, 64, true, PROOF_WHY_NO_ROOT);
+    uint32_t r = (uint32_t)root - 1, kind = e->p->roots[r].kind;
+    if (kind == PROOF_ROOT_PARAM)  // its value is a number, and numbers change between spaces
+        return proof_opaque(e, 64, true, PROOF_WHY_NO_ROOT);
+    struct affine from = base(e, r, !generic), to = base(e, r, generic), out;
+    if (!affine_sum(&e->s, 1, f, -1, from, &out) || !affine_sum(&e->s, 1, out, 1, to, &out))
+        return proof_opaque(e, 64, true, PROOF_WHY_WRAPS);
+    out.root = root;
+    return out;
+}
+
+struct affine proof_value(struct proof_state *e, const struct proof_insn *i)
+{
+    struct affine a = {0}, b = {0};
+    static const char *const operands[] = {
+#define PROOF(id, text, result) text,
+#include "flow/proof_ops.def"
+    };
+    if (operands[i->op][0] == 'v')
+        a = e->forms[i->a];
+    if (operands[i->op][1] == 'v')
+        b = e->forms[i->b];
+    switch (i->op) {
+    case PROOF_CONST: return affine_const(i->imm);
+    case PROOF_PARAM: return parameter(e, i);
+    case PROOF_LAUNCH: return launch_value(e, i->imm);
+    case PROOF_BASE: return base(e, i->a, i->b);
+    case PROOF_BETWEEN: return proof_within(e, (struct affine_range){.lo = 0, .hi = i->imm});
+    case PROOF_CAST: return cast(e, a, i->imm);
+    case PROOF_EXTEND: return proof_extend(e, a, i->bits, i->sign);
+    case PROOF_ADD: return add(e, a, 1, b);
+    case PROOF_SUB: return add(e, a, -1, b);
+    case PROOF_MUL: return product(e, a, b);
+    case PROOF_DIV: return divide(e, a, b);
+    case PROOF_REM: return remainder_of(e, a, b);
+    case PROOF_SHL: return shift_left(e, a, b, i->bits);
+    case PROOF_SHR: return shift_right(e, a, b, i->bits);
+    case PROOF_FIELD: return field(e, a, (unsigned)i->imm, i->b);
+    case PROOF_AND:
+    case PROOF_OR:
+    case PROOF_XOR: return logic(e, i->op, a, b, i->bits);
+    case PROOF_MIN: return least(e, a, b);
+    case PROOF_MAX: return greatest(e, a, b);
+    case PROOF_ABS: return greatest(e, a, negative(e, a));
+    default: return proof_opaque(e, i->bits, i->sign, i->reason);
+    }
+}

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: MIT
+// Loops. A register that a header joins is init + step * counter if every way around adds the same number,
+// which does not change in the loop. A test is a branch that every round passes, out of the loop on one
+// side, and that compares such a register, plus something fixed, with something fixed.
+#include "flow/ranges_build.h"
+
+enum { MOST_PARTS = 8, MOST_TESTS = 4 };
+
+// A sum of fixed parts, which leads from a counter to a value, and the types through which it went.
+struct chain {
+    int64_t c;
+    uint32_t n;
+    struct {
+        uint32_t value;
+        bool negative;
+    } parts[MOST_PARTS];
+    uint32_t from;  // the value at its start
+    uint8_t bits;   // the narrowest type that it was read as, 0 if none
+    bool sign;
+};
+
+bool ranges_forward(const struct ranges_build *b, uint32_t u, uint32_t v)
+{
+    const struct graph *g = b->cfg->graph;
+    return graph_reached(g, u) && g->rank[u] < g->rank[v];
+}
+
+static uint32_t block_of(const struct ranges_build *b, uint32_t value)
+{
+    const struct reach_value *v = &b->reach->value.items[value];
+    if (v->kind == REACH_ENTRY)
+        return 0;
+    return v->kind == REACH_JOIN ? v->place : b->cfg->block_of[v->place];
+}
+
+static bool fixed(const struct ranges_build *b, uint32_t loop, uint32_t value)
+{
+    const struct reach_value *v = &b->reach->value.items[value];
+    return v->kind == REACH_ENTRY || !loops_contains(b->loops, loop, block_of(b, value));
+}
+
+static bool add_operand(struct ranges_build *b, uint32_t loop, uint32_t stmt, const struct ptx_operand *o,
+                        bool negative, struct chain *c)
+{
+    if (o->kind == PTX_IMM && o->sub == PTX_IMM_INT)
+        return !(negative ? __builtin_sub_overflow(c->c, o->value, &c->c)
+                          : __builtin_add_overflow(c->c, o->value, &c->c));
+    if (o->kind != PTX_REG || o->sub != PTX_SEL_NONE || c->n == MOST_PARTS)
+        return false;
+    uint32_t v = ranges_read(b, stmt, o->id);
+    if (v == REACH_NONE || !fixed(b, loop, v))
+        return false;
+    c->parts[c->n].value = v;
+    c->parts[c->n++].negative = negative;
+    return true;
+}
+
+// The value of an operand that changes in the loop, REACH_NONE if it does not.
+static uint32_t moving(const struct ranges_build *b, uint32_t loop, uint32_t stmt,
+                       const struct ptx_operand *o)
+{
+    if (o->kind != PTX_REG || o->sub != PTX_SEL_NONE)
+        return REACH_NONE;
+    uint32_t v = ranges_read(b, stmt, o->id);
+    return v == REACH_NONE || fixed(b, loop, v) ? REACH_NONE : v;
+}
+
+static bool plain_int(const struct ptx_form *f)
+{
+    enum ptx_type_class k = ptx_type_class((enum ptx_type)f->types[0]);
+    return (k == PTX_CLASS_BITS || k == PTX_CLASS_UINT || k == PTX_CLASS_SINT) &&
+           !ptx_form_has(f, PTX_MOD_SAT) && f->vec == 1;
+}
+
+// Widening conversions keep a value that stays inside its type. Two types leave the numbers that both have:
+// that is the narrower, or without its sign bit if one is signed and the wider is not.
+static bool widen(struct chain *c, const struct ptx_form *f, uint32_t reg_bits)
+{
+    unsigned to = ptx_type_bits((enum ptx_type)f->types[0]), from = ptx_type_bits((enum ptx_type)f->types[1]);
+    bool sign = ptx_type_class((enum ptx_type)f->types[1]) == PTX_CLASS_SINT;
+    if (f->ntypes != 2 || !plain_int(f) || to < from || reg_bits != to || from < 16)
+        return false;
+    enum ptx_type_class k = ptx_type_class((enum ptx_type)f->types[1]);
+    if (k != PTX_CLASS_UINT && k != PTX_CLASS_SINT)
+        return false;
+    if (c->bits && c->bits < from)
+        return false;
+    if (to > from) {
+        if (sign && c->bits && !c->sign) {
+            c->bits = (uint8_t)(from - 1);
+            c->sign = false;
+        } else {
+            c->bits = (uint8_t)from;
+            c->sign = sign;
+        }
+    }
+    return true;
+}
+
+// Follows a value back to the JOIN in the header of the loop that it was made from. `reads`: it may have
+// been converted on the way.
+static bool chase(struct ranges_build *b, uint32_t loop, uint32_t value, bool reads, struct chain *c)
+{
+    for (unsigned k = 0; k < 16; k++) {
+        const struct reach_value *v = &b->reach->value.items[value];
+        if (v->kind == REACH_JOIN && v->place == b->loops->loops[loop].header) {
+            c->from = value;
+            return true;
+        }
+        if (v->kind != REACH_DEF || v->partial)
+            return false;
+        const struct ptx_stmt *s = &b->f->stmts[v->place];
+        const struct ptx_operand *x = ptx_operand(s, 1), *y = ptx_operand(s, 2);
+        if (!x || s->form->odd || s->operands[0].kind != PTX_REG)
+            return false;
+        uint32_t to = moving(b, loop, v->place, x);
+        if (s->form->id == PTX_OP_MOV && plain_int(s->form)) {
+            value = to;
+        } else if (s->form->id == PTX_OP_CVT && reads && to != REACH_NONE) {
+            const struct ptx_var *var = ptx_reg_var(b->f, s->operands[0].id);
+            if (c->c || c->n || !widen(c, s->form, ptx_type_bits((enum ptx_type)var->type)))
+                return false;
+            value = to;
+        } else if (s->form->id == PTX_OP_ADD && plain_int(s->form)) {
+            const struct ptx_operand *other = y;
+            if (to == REACH_NONE) {
+                to = moving(b, loop, v->place, y);
+                other = x;
+            }
+            if (to == REACH_NONE || !add_operand(b, loop, v->place, other, false, c))
+                return false;
+            value = to;
+        } else if (s->form->id == PTX_OP_SUB && plain_int(s->form)) {
+            if (!add_operand(b, loop, v->place, y, true, c))
+                return false;
+            value = to;
+        } else {
+            return false;
+        }
+        if (value == REACH_NONE)
+            return false;
+    }
+    return false;
+}
+
+// Finds the step of a JOIN in a loop's header.
+static bool step_of(struct ranges_build *b, uint32_t loop, uint32_t join, struct chain *step)
+{
+    const struct reach_value *v = &b->reach->value.items[join];
+    struct graph_nodes preds = graph_pred(b->cfg->graph, v->place);
+    bool found = false;
+    for (uint32_t i = 0; i < preds.n; i++) {
+        uint32_t in = b->reach->input.items[v->input + i];
+        struct chain c = {0};
+        if (ranges_forward(b, preds.at[i], v->place) || !graph_reached(b->cfg->graph, preds.at[i]))
+            continue;
+        if (in == REACH_NONE || !chase(b, loop, in, false, &c) || c.from != join)
+            return false;
+        if (found && (c.n || step->n || c.c != step->c))
+            return false;
+        *step = c;
+        found = true;
+    }
+    return found;
+}
+
+static uint32_t loop_at(const struct ranges_build *b, uint32_t block)
+{
+    uint32_t l = b->loops->inner[block];
+    return l != GRAPH_NONE && b->loops->loops[l].header == block ? l : GRAPH_NONE;
+}
+
+static void need_parts(struct ranges_build *b, const struct chain *c)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        ranges_need(b, c->parts[i].value);
+}
+
+void ranges_need_counter(struct ranges_build *b, uint32_t join)
+{
+    const struct reach_value *v = &b->reach->value.items[join];
+    struct graph_nodes preds = graph_pred(b->cfg->graph, v->place);
+    struct chain step = {0};
+    if (ranges_is_pred(b, join) || !step_of(b, loop_at(b, v->place), join, &step))
+        return;
+    need_parts(b, &step);
+    for (uint32_t i = 0; i < preds.n; i++)
+        if (ranges_forward(b, preds.at[i], v->place) && b->reach->input.items[v->input + i] != REACH_NONE)
+            ranges_need(b, b->reach->input.items[v->input + i]);
+}
+
+// --- tests -------------------------------------------------------------------------------------------------
+
+struct test {
+    struct chain left;
+    uint32_t stmt;                    // the comparison
+    const struct ptx_operand *limit;  // fixed in the loop
+    uint8_t relation, bits;
+    bool sign;
+};
+
+static bool relation_of(const struct ptx_form *f, uint8_t *relation)
+{
+    static const struct {
+        uint16_t mod;
+        uint8_t relation;
+    } of[] = {{PTX_MOD_LT, PROOF_LT}, {PTX_MOD_LE, PROOF_LE}, {PTX_MOD_GT, PROOF_GT}, {PTX_MOD_GE, PROOF_GE},
+              {PTX_MOD_EQ, PROOF_EQ}, {PTX_MOD_NE, PROOF_NE}, {PTX_MOD_LO, PROOF_LT}, {PTX_MOD_LS, PROOF_LE},
+              {PTX_MOD_HI, PROOF_GT}, {PTX_MOD_HS, PROOF_GE}};
+    for (unsigned i = 0; i < sizeof of / sizeof *of; i++) {
+        if (ptx_form_has(f, (enum ptx_mod)of[i].mod)) {
+            *relation = of[i].relation;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool operand_fixed(const struct ranges_build *b, uint32_t loop, uint32_t stmt,
+                          const struct ptx_operand *o)
+{
+    if (o->kind == PTX_IMM)
+        return o->sub == PTX_IMM_INT;
+    if (o->kind != PTX_REG || o->sub != PTX_SEL_NONE)
+        return false;
+    uint32_t v = ranges_read(b, stmt, o->id);
+    return v != REACH_NONE && fixed(b, loop, v);
+}
+
+static uint8_t opposite(uint8_t relation)
+{
+    static const uint8_t of[] = {PROOF_GE, PROOF_GT, PROOF_LE, PROOF_LT, PROOF_NE, PROOF_EQ};
+    return of[relation];
+}
+
+static uint8_t mirrored(uint8_t relation)
+{
+    static const uint8_t of[] = {PROOF_GT, PROOF_GE, PROOF_LT, PROOF_LE, PROOF_EQ, PROOF_NE};
+    return of[relation];
+}
+
+// Understands the comparison that made a predicate, which lets the loop go on if it `holds`.
+static bool read_test(struct ranges_build *b, uint32_t loop, uint32_t pred, bool holds, struct test *t)
+{
+    const struct reach_value *v = &b->reach->value.items[pred];
+    if (v->kind != REACH_DEF || v->partial || fixed(b, loop, pred))
+        return false;
+    const struct ptx_stmt *s = &b->f->stmts[v->place];
+    const struct ptx_operand *x = ptx_operand(s, 1), *y = ptx_operand(s, 2);
+    if (s->form->id != PTX_OP_SETP || s->form->odd || ptx_operand(s, 3) || !plain_int(s->form) ||
+        s->operands[0].kind != PTX_REG || !relation_of(s->form, &t->relation))
+        return false;
+    t->stmt = v->place;
+    t->bits = (uint8_t)ptx_type_bits((enum ptx_type)s->form->types[0]);
+    t->sign = ptx_type_class((enum ptx_type)s->form->types[0]) == PTX_CLASS_SINT || t->relation == PROOF_EQ ||
+              t->relation == PROOF_NE;
+    if (operand_fixed(b, loop, v->place, x)) {
+        const struct ptx_operand *swap = x;
+        x = y;
+        y = swap;
+        t->relation = mirrored(t->relation);
+    }
+    if (!holds)
+        t->relation = opposite(t->relation);
+    uint32_t left = moving(b, loop, v->place, x);
+    t->limit = y;
+    t->left = (struct chain){.bits = t->bits, .sign = t->sign};
+    return left != REACH_NONE && operand_fixed(b, loop, v->place, y) &&
+           chase(b, loop, left, true, &t->left) && !ranges_is_pred(b, t->left.from);
+}
+
+// Collects the tests in a predicate: if both of two must hold, each is one.
+static void read_tests(struct ranges_build *b, uint32_t loop, uint32_t pred, bool holds, unsigned depth,
+                       struct test *tests, uint32_t *n)
+{
+    const struct reach_value *v = &b->reach->value.items[pred];
+    struct chain step = {0};
+    if (*n == MOST_TESTS || !depth || pred == REACH_NONE)
+        return;
+    if (read_test(b, loop, pred, holds, &tests[*n])) {
+        *n += step_of(b, loop, tests[*n].left.from, &step);
+        return;
+    }
+    if (v->kind != REACH_DEF || v->partial || fixed(b, loop, pred))
+        return;
+    const struct ptx_stmt *s = &b->f->stmts[v->place];
+    bool splits =
+        s->form->ntypes && s->form->types[0] == PTX_PRED && s->form->id == (holds ? PTX_OP_AND : PTX_OP_OR);
+    bool turns = s->form->ntypes && s->form->types[0] == PTX_PRED && s->form->id == PTX_OP_NOT;
+    for (unsigned k = 1; (splits && k <= 2) || (turns && k == 1); k++) {
+        const struct ptx_operand *o = ptx_operand(s, k);
+        if (o->kind == PTX_REG)
+            read_tests(b, loop, ranges_read(b, v->place, o->id), (holds != turns) != o->negated, depth - 1,
+                       tests, n);
+    }
+}
+
+static bool dominates_latches(const struct ranges_build *b, const struct loop *l, uint32_t block)
+{
+    for (uint32_t i = 0; i < l->nlatches; i++)
+        if (!dom_dominates(b->dom, block, b->loops->latches[l->first_latch + i]))
+            return false;
+    return true;
+}
+
+static uint32_t tests_of(struct ranges_build *b, uint32_t loop, struct test tests[MOST_TESTS])
+{
+    const struct loop *l = &b->loops->loops[loop];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->count && n < MOST_TESTS; i++) {
+        uint32_t u = b->loops->nodes[l->first + i], stays = 0, inside = 0;
+        struct graph_nodes to = graph_succ(b->cfg->graph, u);
+        struct ranges_condition c;
+        for (uint32_t k = 0; k < to.n; k++) {
+            if (loops_contains(b->loops, loop, to.at[k])) {
+                stays++;
+                inside = to.at[k];
+            }
+        }
+        if (stays != 1 || (to.n == 1 && !b->cfg->exits[u]) || !dominates_latches(b, l, u) ||
+            !ranges_condition(b, u, inside, &c))
+            continue;
+        read_tests(b, loop, ranges_read(b, c.stmt, c.reg), !c.negated, 4, tests, &n);
+    }
+    return n;
+}
+
+void ranges_need_loops(struct ranges_build *b)
+{
+    struct test tests[MOST_TESTS];
+    for (uint32_t l = 0; l < b->loops->nloops; l++) {
+        uint32_t n = tests_of(b, l, tests);
+        for (uint32_t i = 0; i < n; i++) {
+            ranges_need(b, tests[i].left.from);
+            need_parts(b, &tests[i].left);
+            if (tests[i].limit->kind == PTX_REG)
+                ranges_need(b, ranges_read(b, tests[i].stmt, tests[i].limit->id));
+        }
+    }
+}
+
+// --- emission ----------------------------------------------------------------------------------------------
+
+static uint32_t emit_chain(struct ranges_build *b, uint32_t node, const struct chain *c)
+{
+    uint32_t at = node;
+    for (uint32_t i = 0; i < c->n; i++) {
+        uint32_t part = ranges_node_of(b, c->parts[i].value, NULL);
+        at = ranges_emit(
+            b, (struct proof_insn){.op = c->parts[i].negative ? PROOF_SUB : PROOF_ADD, .a = at, .b = part});
+    }
+    if (!c->c)
+        return at;
+    return ranges_emit(b, (struct proof_insn){.op = PROOF_ADD, .a = at, .b = ranges_const(b, c->c)});
+}
+
+uint32_t ranges_merge(struct ranges_build *b, uint32_t join)
+{
+    const struct reach_value *v = &b->reach->value.items[join];
+    struct graph_nodes preds = graph_pred(b->cfg->graph, v->place);
+    bool pred = ranges_is_pred(b, join);
+    uint32_t n = 0, only = PROOF_NONE, nodes[64];
+    for (uint32_t i = 0; i < preds.n; i++) {
+        if (!ranges_forward(b, preds.at[i], v->place))
+            continue;
+        if (n == 64)
+            return ranges_opaque(b, v->reg, PROOF_WHY_COMPLEX, NULL);
+        only = nodes[n++] =
+            ranges_node_of(b, b->reach->input.items[v->input + i], (void *)(uintptr_t)&v->reg);
+    }
+    if (n == 1)
+        return only;
+    uint32_t first = (uint32_t)b->inputs.len;
+    for (uint32_t i = 0; i < n; i++)
+        b->failed |= vec_push(&b->inputs, nodes[i]) != 0;
+    return ranges_emit(b, (struct proof_insn){.op = pred ? PROOF_MEET : PROOF_MERGE, .a = first});
+}
+
+struct counter {
+    uint32_t join, init, step;
+};
+
+// Emits init and step of a counter. Returns false if it is none.
+static bool emit_counter(struct ranges_build *b, uint32_t loop, uint32_t join, struct counter *c)
+{
+    struct chain step = {0};
+    if (ranges_is_pred(b, join) || !step_of(b, loop, join, &step))
+        return false;
+    *c = (struct counter){join, ranges_merge(b, join), PROOF_NONE};
+    c->step = step.n ? emit_chain(b, ranges_const(b, 0), &step) : ranges_const(b, step.c);
+    return true;
+}
+
+static bool emit_test(struct ranges_build *b, uint32_t loop, const struct test *t, struct proof_test *out)
+{
+    struct counter c;
+    if (!emit_counter(b, loop, t->left.from, &c))
+        return false;
+    uint32_t limit;
+    if (t->limit->kind == PTX_REG)
+        limit = ranges_node_of(b, ranges_read(b, t->stmt, t->limit->id), NULL);
+    else
+        limit = ranges_const(b, t->limit->value);
+    *out = (struct proof_test){.start = emit_chain(b, c.init, &t->left),
+                               .step = c.step,
+                               .limit = ranges_extend(b, limit, t->bits, t->sign),
+                               .relation = t->relation,
+                               .bits = t->left.bits,
+                               .sign = t->left.sign};
+    return true;
+}
+
+void ranges_loop(struct ranges_build *b, uint32_t block)
+{
+    uint32_t loop = loop_at(b, block), ntests, nout = 0;
+    struct test tests[MOST_TESTS];
+    struct proof_test out[MOST_TESTS];
+    if (loop == GRAPH_NONE)
+        return;
+    ntests = tests_of(b, loop, tests);
+    for (uint32_t i = 0; i < ntests; i++)
+        nout += emit_test(b, loop, &tests[i], &out[nout]);
+    uint32_t first = (uint32_t)b->tests.len;
+    for (uint32_t i = 0; i < nout; i++)
+        b->failed |= vec_push(&b->tests, out[i]) != 0;
+    // All before the LOOP, so that none of them comes to depend on the counter.
+    uint32_t n = b->join_at[block + 1] - b->join_at[block];
+    struct counter *counters = mem_zalloc(n + 1, sizeof *counters);
+    if (!counters) {
+        b->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t join = b->joins[b->join_at[block] + i];
+        if (b->needed[join] && !emit_counter(b, loop, join, &counters[i]))
+            counters[i].step = PROOF_NONE;
+    }
+    uint32_t at = ranges_emit(b, (struct proof_insn){.op = PROOF_LOOP, .a = first, .b = nout});
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t join = b->joins[b->join_at[block] + i];
+        const struct reach_value *v = &b->reach->value.items[join];
+        if (!b->needed[join])
+            continue;
+        unsigned bits = ptx_type_bits((enum ptx_type)ptx_reg_var(b->f, b->regs->reg[v->reg])->type);
+        if (counters[i].step == PROOF_NONE)
+            b->node[join] = ranges_opaque(b, v->reg, PROOF_WHY_CARRIED, NULL);
+        else
+            b->node[join] = ranges_emit(b, (struct proof_insn){.op = PROOF_STEPS,
+                                                               .bits = (uint8_t)bits,
+                                                               .sign = 1,
+                                                               .a = counters[i].init,
+                                                               .b = counters[i].step,
+                                                               .c = at});
+    }
+    mem_free(counters);
+}

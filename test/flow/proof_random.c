@@ -1,0 +1,684 @@
+// SPDX-License-Identifier: MIT
+// proof_random [KERNELS [SEED]]: makes random kernels, executes each with several launches on the CPU, and
+// compares every address that a thread touches with the bound that proof_eval gives for it.
+//
+// A kernel is written twice. The text that is analysed has loads and stores. In the text that is executed
+// each of them notes the lowest and highest distance from its root in a log, and a load yields a number
+// made from its address; so addresses may lie anywhere. Loops end after some rounds there, which leaves out
+// accesses, never adds any.
+//
+// What is generated aims at the rules: guards, counted loops of all shapes with wrong and right limits,
+// quotients, masks, multiplications in place of divisions, narrow types, values that wrap around on
+// purpose.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/diag.h"
+#include "exec/exec.h"
+#include "exec/space.h"
+#include "flow/brute.h"
+#include "flow/ranges.h"
+
+enum { MEMORY = 1 << 20, MOST_ACCESSES = 64, LAUNCHES = 4, SCALARS = 4, FUEL = 120, MOST_POOL = 64 };
+
+struct text {
+    char at[1 << 16];
+    size_t len;
+};
+
+// Registers that may be read, by width: %rN, %dN, %pN.
+struct pool {
+    int reg[MOST_POOL];
+    int n;
+};
+
+struct gen {
+    struct brute_random random;
+    struct text analysed, executed;
+    struct pool r, d, p;
+    int nr, nd, np, nlabels, naccesses, budget;
+    struct {
+        int root;  // 0, 1: parameters; 2: shared memory
+        int bytes;
+    } access[MOST_ACCESSES];
+};
+
+static struct gen g;
+
+static uint32_t below(uint32_t n)
+{
+    return brute_below(&g.random, n);
+}
+
+static void put(struct text *t, const char *fmt, va_list args)
+{
+    int n = vsnprintf(t->at + t->len, sizeof t->at - t->len, fmt, args);
+    if (n < 0 || t->len + (size_t)n >= sizeof t->at)
+        abort();
+    t->len += (size_t)n;
+}
+
+// Writes to the text that is analysed (A), executed (E) or both.
+#define WRITER(name, a, e)                 \
+    static void name(const char *fmt, ...) \
+    {                                      \
+        va_list args;                      \
+        if (a) {                           \
+            va_start(args, fmt);           \
+            put(&g.analysed, fmt, args);   \
+            va_end(args);                  \
+        }                                  \
+        if (e) {                           \
+            va_start(args, fmt);           \
+            put(&g.executed, fmt, args);   \
+            va_end(args);                  \
+        }                                  \
+    }
+WRITER(both, true, true)
+WRITER(analysed, true, false)
+WRITER(executed, false, true)
+
+static int pick(struct pool *p)
+{
+    return p->reg[below((uint32_t)p->n)];
+}
+
+static void offer(struct pool *p, int reg)
+{
+    if (p->n < MOST_POOL)
+        p->reg[p->n++] = reg;
+    else
+        p->reg[below(MOST_POOL)] = reg;
+}
+
+// A new register, or now and then one that exists: so values meet where branches join.
+static int target(struct pool *p, int *next)
+{
+    return p->n > 8 && !below(4) ? p->reg[8 + (int)below((uint32_t)p->n - 8)] : (*next)++;
+}
+
+static long long odd_number(void)
+{
+    static const long long of[] = {0,   1,    2,          3,           4,          7,       8,      15,  16,
+                                   31,  32,   33,         63,          64,         100,     127,    128, 255,
+                                   256, 1000, 4095,       65535,       65536,      -1,      -2,     -4,  -8,
+                                   -16, -128, 2147483647, -2147483647, 2147483640, 1 << 30, 1 << 28};
+    return of[below(sizeof of / sizeof *of)];
+}
+
+// --- values ------------------------------------------------------------------------------------------------
+
+static void any32(char *to)
+{
+    if (below(3))
+        sprintf(to, "%%r%d", pick(&g.r));
+    else
+        sprintf(to, "%lld", below(3) ? (long long)below(40) : odd_number());
+}
+
+static const char *sign(void)
+{
+    return below(2) ? "s" : "u";
+}
+
+// x / c as a compiler writes it, by a multiplication.
+static void magic(int to)
+{
+    static const struct {
+        unsigned d, m;
+        int shift;
+    } of[] = {{3, 0xAAAAAAAB, 33},
+              {5, 0xCCCCCCCD, 34},
+              {10, 0xCCCCCCCD, 35},
+              {6, 0xAAAAAAAB, 34},
+              {100, 0x51EB851F, 37}};
+    unsigned k = below(5);
+    int x = pick(&g.r), d = g.nd++;
+    if (below(2)) {
+        both("mul.wide.u32 %%d%d, %%r%d, %u;\nshr.u64 %%d%d, %%d%d, %d;\ncvt.u32.u64 %%r%d, %%d%d;\n", d, x,
+             of[k].m, d, d, of[k].shift, to, d);
+    } else {
+        int t = g.nr++;
+        both("mul.hi.u32 %%r%d, %%r%d, %u;\nshr.u32 %%r%d, %%r%d, %d;\n", t, x, of[k].m, to, t,
+             of[k].shift - 32);
+    }
+    if (below(2))
+        both("mul.lo.s32 %%r%d, %%r%d, %u;\nsub.s32 %%r%d, %%r%d, %%r%d;\n", to, to, of[k].d, to, x, to);
+}
+
+static void narrow(int to)
+{
+    int x = pick(&g.r);
+    switch (below(4)) {
+    case 0:
+        both("cvt.u16.u32 %%h0, %%r%d;\ncvt.%s32.%s16 %%r%d, %%h0;\n", x, below(2) ? "u" : "s", sign(), to);
+        return;
+    case 1: both("cvt.%s8.%s32 %%r%d, %%r%d;\n", sign(), sign(), to, x); return;
+    case 2:
+        both("cvt.u16.u32 %%h0, %%r%d;\nadd.s16 %%h0, %%h0, %d;\nmul.wide.%s16 %%r%d, %%h0, %d;\n", x,
+             (int)below(300), sign(), to, (int)below(50));
+        return;
+    default:
+        both("cvt.u16.u32 %%h0, %%r%d;\nshl.b16 %%h0, %%h0, %d;\ncvt.u32.u16 %%r%d, %%h0;\n", x,
+             (int)below(20), to);
+    }
+}
+
+static void value32(void)
+{
+    static const char *const plain[] = {"add.s32", "sub.s32", "mul.lo.s32", "and.b32",
+                                        "or.b32",  "xor.b32", "min.s32",    "max.s32",
+                                        "min.u32", "max.u32", "add.u32",    "mul24.lo.s32"};
+    char a[32], b[32];
+    int to = target(&g.r, &g.nr);
+    any32(a);
+    any32(b);
+    switch (below(20)) {
+    case 0: both("shl.b32 %%r%d, %s, %d;\n", to, a, below(8) ? (int)below(5) : (int)below(40)); break;
+    case 1:
+        both("shr.%s32 %%r%d, %s, %d;\n", sign(), to, a, below(8) ? (int)below(6) : (int)below(40));
+        break;
+    case 2: both("div.%s32 %%r%d, %s, %lld;\n", sign(), to, a, 1LL + below(20)); break;
+    case 3: both("rem.%s32 %%r%d, %s, %lld;\n", sign(), to, a, 1LL + below(20)); break;
+    case 4:
+        both("and.b32 %%r%d, %s, %lld;\n", to, a, below(2) ? (1LL << below(12)) - 1 : -(1LL << below(8)));
+        break;
+    case 5: both("selp.b32 %%r%d, %s, %s, %%p%d;\n", to, a, b, pick(&g.p)); break;
+    case 6: both("bfe.%s32 %%r%d, %s, %d, %d;\n", sign(), to, a, (int)below(20), (int)below(14)); break;
+    case 7: both("bfi.b32 %%r%d, %s, %s, %d, %d;\n", to, a, b, (int)below(20), (int)below(14)); break;
+    case 8: both("%s.s32 %%r%d, %s;\n", below(3) ? (below(2) ? "neg" : "abs") : "neg", to, a); break;
+    case 9: both("not.b32 %%r%d, %s;\n", to, a); break;
+    case 10: magic(to); break;
+    case 11: narrow(to); break;
+    case 12: both("mad.lo.s32 %%r%d, %s, %lld, %%r%d;\n", to, a, (long long)below(70), pick(&g.r)); break;
+    case 13:
+        both("@%s%%p%d add.s32 %%r%d, %s, %s;\n", below(2) ? "!" : "", pick(&g.p), to = pick(&g.r), a, b);
+        break;
+    case 14: both("mul.hi.s32 %%r%d, %s, %s;\n", to, a, b); break;
+    case 15:
+        both("lop3.b32 %%r%d, %s, %s, %%r%d, %d;\n", to, a, b, pick(&g.r), below(2) ? 0xEA : 0xF8);
+        break;
+    case 16: both("cvt.u32.u64 %%r%d, %%d%d;\n", to, pick(&g.d)); break;
+    default: both("%s %%r%d, %s, %s;\n", plain[below(12)], to, a, b);
+    }
+    offer(&g.r, to);
+}
+
+static void value64(void)
+{
+    int to = target(&g.d, &g.nd);
+    switch (below(8)) {
+    case 0: both("cvt.s64.s32 %%d%d, %%r%d;\n", to, pick(&g.r)); break;
+    case 1: both("cvt.u64.u32 %%d%d, %%r%d;\n", to, pick(&g.r)); break;
+    case 2: both("mul.wide.%s32 %%d%d, %%r%d, %d;\n", sign(), to, pick(&g.r), 1 << below(4)); break;
+    case 3: both("add.s64 %%d%d, %%d%d, %%d%d;\n", to, pick(&g.d), pick(&g.d)); break;
+    case 4: both("shl.b64 %%d%d, %%d%d, %d;\n", to, pick(&g.d), (int)below(4)); break;
+    case 5: both("shr.%s64 %%d%d, %%d%d, %d;\n", sign(), to, pick(&g.d), (int)below(70)); break;
+    case 6: both("min.%s64 %%d%d, %%d%d, %%d%d;\n", sign(), to, pick(&g.d), pick(&g.d)); break;
+    default:
+        both("mad.wide.%s32 %%d%d, %%r%d, %d, %%d%d;\n", sign(), to, pick(&g.r), (int)below(50), pick(&g.d));
+    }
+    offer(&g.d, to);
+}
+
+static void predicate(void)
+{
+    static const char *const signed_of[] = {"lt", "le", "gt", "ge", "eq", "ne"};
+    char a[32], b[32];
+    int to = target(&g.p, &g.np);
+    sprintf(a, "%%r%d", pick(&g.r));
+    any32(b);
+    switch (below(6)) {
+    case 0:
+        both("%s.pred %%p%d, %%p%d, %%p%d;\n", below(3) ? (below(2) ? "and" : "or") : "xor", to, pick(&g.p),
+             pick(&g.p));
+        break;
+    case 1:
+        both("setp.%s.%s64 %%p%d, %%d%d, %%d%d;\n", signed_of[below(6)], sign(), to, pick(&g.d), pick(&g.d));
+        break;
+    case 2:
+        both("setp.%s.%s.%s32 %%p%d, %s, %s, %s%%p%d;\n", signed_of[below(6)], below(2) ? "and" : "or",
+             sign(), to, a, b, below(2) ? "!" : "", pick(&g.p));
+        break;
+    case 3: both("not.pred %%p%d, %%p%d;\n", to, pick(&g.p)); break;
+    default: both("setp.%s.%s32 %%p%d, %s, %s;\n", signed_of[below(6)], sign(), to, a, b);
+    }
+    offer(&g.p, to);
+}
+
+// --- accesses ----------------------------------------------------------------------------------------------
+
+// Notes the distance in %d0 of access k, and gives %r0 a number made from it.
+static void note(int k, const char *guard)
+{
+    executed("%sred.global.min.s64 [%%log+%d], %%d0;\n%sred.global.max.s64 [%%log+%d], %%d0;\n", guard,
+             16 * k, guard, 16 * k + 8);
+}
+
+static void access_shared(int k, const char *guard, int to, bool load)
+{
+    int x = pick(&g.r), t = g.nr++;
+    both("mad.lo.s32 %%r%d, %%r%d, 4, %%rs;\n", t, x);
+    g.access[k].root = 2;
+    g.access[k].bytes = 4;
+    if (load)
+        analysed("%sld.shared.u32 %%r%d, [%%r%d+8];\n", guard, to, t);
+    else
+        analysed("%sst.shared.u32 [%%r%d+8], %%r%d;\n", guard, t, x);
+    executed("sub.s32 %%r0, %%r%d, %%rs;\nadd.s32 %%r0, %%r0, 8;\ncvt.s64.s32 %%d0, %%r0;\n", t);
+    note(k, guard);
+    if (load)
+        executed("%smul.lo.s32 %%r%d, %%r%d, 1664525;\n", guard, to, t);
+}
+
+static void access_memory(void)
+{
+    char guard[16] = "";
+    int k = g.naccesses, to = g.nr++, addr = g.nd++, root = (int)below(2), width = 1 << below(4),
+        x = pick(&g.r);
+    bool load = below(2);
+    if (k == MOST_ACCESSES)
+        return;
+    g.naccesses++;
+    if (!below(4))
+        sprintf(guard, "@%s%%p%d ", below(2) ? "!" : "", pick(&g.p));
+    both("mov.u32 %%r%d, 0;\n", to);
+    if (!below(6)) {
+        access_shared(k, guard, to, load);
+        offer(&g.r, to);
+        return;
+    }
+    if (below(4)) {
+        int t = g.nd++;
+        both("mul.wide.%s32 %%d%d, %%r%d, %d;\nadd.s64 %%d%d, %%base%d, %%d%d;\n", sign(), t, x,
+             1 << below(4), addr, root, t);
+    } else {
+        both("add.s64 %%d%d, %%base%d, %%d%d;\n", addr, root, pick(&g.d));
+    }
+    int offset = (int)below(3) * 8 - 8;
+    g.access[k].root = root;
+    g.access[k].bytes = width == 1 && !load ? 4 : width;
+    if (load && width == 8)
+        analysed("%sld.global.u64 %%d9999, [%%d%d+%d];\n", guard, addr, offset);
+    else if (load)
+        analysed("%sld.global.u%d %%r%d, [%%d%d+%d];\n", guard, 8 * width, to, addr, offset);
+    else
+        analysed("%sst.global.%s [%%d%d+%d], %s;\n", guard,
+                 width == 1   ? "v2.u16"
+                 : width == 2 ? "u16"
+                 : width == 4 ? "u32"
+                              : "u64",
+                 addr, offset,
+                 width == 1   ? "{%h0, %h0}"
+                 : width == 2 ? "%h0"
+                 : width == 4 ? "%r1"
+                              : "%d1");
+    executed("sub.s64 %%d0, %%d%d, %%base%d;\nadd.s64 %%d0, %%d0, %d;\n", addr, root, offset);
+    note(k, guard);
+    if (load && width < 8) {
+        executed("cvt.u32.u64 %%r0, %%d%d;\nmul.lo.s32 %%r0, %%r0, 1664525;\nshr.u32 %%r0, %%r0, "
+                 "%d;\n%smov.u32 %%r%d, %%r0;\n",
+                 addr, width == 4 ? 0 : 32 - 8 * width, guard, to);
+        offer(&g.r, to);
+    }
+}
+
+// --- control -----------------------------------------------------------------------------------------------
+
+static void statements(int n, int depth);
+
+struct marks {
+    int r, d, p;
+};
+
+static struct marks mark(void)
+{
+    return (struct marks){g.r.n, g.d.n, g.p.n};
+}
+
+static void release(struct marks m)
+{
+    g.r.n = m.r;
+    g.d.n = m.d;
+    g.p.n = m.p;
+}
+
+static void branch(int depth)
+{
+    int skip = g.nlabels++;
+    predicate();
+    both("@%s%%p%d bra L%d;\n", below(2) ? "!" : "", pick(&g.p), skip);
+    struct marks m = mark();
+    statements(1 + (int)below(4), depth - 1);
+    release(m);
+    if (!below(3)) {
+        int end = g.nlabels++;
+        both("bra L%d;\nL%d:\n", end, skip);
+        statements(1 + (int)below(3), depth - 1);
+        release(m);
+        skip = end;
+    }
+    both("L%d:\n", skip);
+}
+
+static void use_fuel(void)
+{
+    executed("add.s32 %%fuel, %%fuel, 1;\nsetp.gt.s32 %%pf, %%fuel, %d;\n@%%pf bra DONE;\n", FUEL);
+}
+
+// A loop of 32 or 64 bits, tested before or after its body, counting up or down, with a second counter
+// beside.
+static void loop(int depth)
+{
+    static const char *const up[] = {"lt", "le", "ne", "lt"}, *const down[] = {"gt", "ge", "ne", "gt"};
+    int top = g.nlabels++, end = g.nlabels++, pred = g.np++;
+    bool wide = !below(4), rising = below(3), before = below(2);
+    int i = wide ? g.nd++ : g.nr++, second = g.nd++;
+    char limit[32], kind = wide ? 'd' : 'r';
+    int step = below(4) ? 1 : 1 + (int)below(5);
+    const char *relation = (rising ? up : down)[below(4)], *type = sign();
+    if (!wide)
+        any32(limit);
+    else if (below(2))
+        sprintf(limit, "%%d%d", pick(&g.d));
+    else
+        sprintf(limit, "%d", (int)below(50));
+    if (below(2))
+        both("mov.%s %%%c%d, %d;\n", wide ? "u64" : "u32", kind, i, rising ? (int)below(5) : (int)below(40));
+    else
+        both("mov.%s %%%c%d, %%%c%d;\n", wide ? "u64" : "u32", kind, i, kind, wide ? pick(&g.d) : pick(&g.r));
+    both("mov.u64 %%d%d, %d;\n", second, (int)below(9));
+    if (!before && below(3))
+        both("setp.%s.%s%d %%p%d, %%%c%d, %s;\n@!%%p%d bra L%d;\n", relation, type, wide ? 64 : 32, pred,
+             kind, i, limit, pred, end);
+    both("L%d:\n", top);
+    use_fuel();
+    if (before)
+        both("setp.%s.%s%d %%p%d, %%%c%d, %s;\n@!%%p%d bra L%d;\n", relation, type, wide ? 64 : 32, pred,
+             kind, i, limit, pred, end);
+    struct marks m = mark();
+    offer(wide ? &g.d : &g.r, i);
+    offer(&g.d, second);
+    statements(1 + (int)below(4), depth - 1);
+    release(m);
+    both("add.s64 %%d%d, %%d%d, %d;\n", second, second, 4 * (int)below(5) - 4);
+    both("add.s%d %%%c%d, %%%c%d, %d;\n", wide ? 64 : 32, kind, i, kind, i, rising ? step : -step);
+    if (before)
+        both("bra L%d;\n", top);
+    else
+        both("setp.%s.%s%d %%p%d, %%%c%d, %s;\n@%%p%d bra L%d;\n", relation, type, wide ? 64 : 32, pred, kind,
+             i, limit, pred, top);
+    both("L%d:\n", end);
+    offer(wide ? &g.d : &g.r, i);
+}
+
+static void statements(int n, int depth)
+{
+    for (int k = 0; k < n && g.budget > 0; k++) {
+        g.budget--;
+        switch (below(10)) {
+        case 0:
+        case 1:
+        case 2: access_memory(); break;
+        case 3:
+            if (depth > 0)
+                branch(depth);
+            break;
+        case 4:
+            if (depth > 0)
+                loop(depth);
+            break;
+        case 5: predicate(); break;
+        case 6: value64(); break;
+        default: value32();
+        }
+    }
+}
+
+// The usual index, and now and then the usual guard, so that much is bounded.
+static void prologue(void)
+{
+    static const char *const axis[] = {"x", "y", "z"};
+    const char *a = below(4) ? "x" : axis[below(3)];
+    g.nr = g.nd = g.np = 2;
+    both("ld.param.u64 %%log, [k_param_0];\nld.param.u64 %%base0, [k_param_1];\nld.param.u64 %%base1, "
+         "[k_param_2];\n"
+         "cvta.to.global.u64 %%base0, %%base0;\ncvta.to.global.u64 %%base1, %%base1;\nmov.u32 %%fuel, "
+         "0;\nmov.u32 %%rs, shared;\n");
+    both("mov.u32 %%r0, 0;\nmov.u32 %%r1, 1;\nmov.u64 %%d0, 0;\nmov.u64 %%d1, 1;\nmov.u16 %%h0, 0;\nmov.u64 "
+         "%%d9999, 0;\n");
+    for (int i = 0; i < SCALARS; i++) {
+        both("ld.param.u32 %%r%d, [k_param_%d];\n", g.nr, 3 + i);
+        offer(&g.r, g.nr++);
+    }
+    both("mov.u32 %%r%d, %%ctaid.%s;\nmov.u32 %%r%d, %%ntid.%s;\nmov.u32 %%r%d, %%tid.%s;\n", g.nr, a,
+         g.nr + 1, a, g.nr + 2, a);
+    both("mad.lo.s32 %%r%d, %%r%d, %%r%d, %%r%d;\n", g.nr + 3, g.nr, g.nr + 1, g.nr + 2);
+    for (int i = 0; i < 4; i++)
+        offer(&g.r, g.nr++);
+    for (int i = 0; i < 4; i++)
+        offer(&g.r, g.nr - 1);
+    both("setp.lt.s32 %%p1, %%r%d, %d;\n", g.nr - 1, (int)below(100));
+    offer(&g.p, 1);
+    both("mov.u32 %%r%d, %%tid.%s;\nmov.u32 %%r%d, %%nctaid.%s;\n", g.nr, axis[below(3)], g.nr + 1,
+         axis[below(3)]);
+    offer(&g.r, g.nr++);
+    offer(&g.r, g.nr++);
+    both("cvt.s64.s32 %%d%d, %%r%d;\n", g.nd, g.nr - 3);
+    offer(&g.d, g.nd++);
+    both("ld.param.u64 %%d%d, [k_param_%d];\n", g.nd, 3 + SCALARS);
+    offer(&g.d, g.nd++);
+}
+
+static const char HEAD[] = ".version 8.0\n.target sm_90\n.address_size 64\n.shared .align 16 .b8 "
+                           "shared[4096];\n.visible .entry k(\n";
+
+static void make_kernel(void)
+{
+    g.analysed.len = g.executed.len = 0;
+    g.r.n = g.d.n = g.p.n = g.nlabels = g.naccesses = 0;
+    g.budget = 10 + (int)below(40);
+    both("%s", HEAD);
+    for (int i = 0; i < 4 + SCALARS; i++)
+        both(".param .u%d k_param_%d%s", i < 3 || i == 3 + SCALARS ? 64 : 32, i,
+             i == 3 + SCALARS ? ")\n{\n" : ",\n");
+    both(".reg .b16 %%h<2>;\n.reg .b32 %%r<10000>;\n.reg .b32 %%rs;\n.reg .b32 %%fuel;\n.reg .b64 "
+         "%%d<10000>;\n"
+         ".reg .b64 %%log;\n.reg .b64 %%base<2>;\n.reg .pred %%p<2000>;\n.reg .pred %%pf;\n");
+    prologue();
+    statements(6 + (int)below(10), 3);
+    both("DONE:\nret;\n}\n");
+}
+
+// --- comparison --------------------------------------------------------------------------------------------
+
+struct totals {
+    unsigned long long kernels, launches, accesses, bounded, unknown, unreachable, exact, touched;
+};
+
+struct params {
+    uint64_t log, base[2];
+    int32_t scalar[SCALARS];
+    uint64_t size;
+};
+
+static uint64_t place(void *ctx, enum exec_variable_kind kind, uint64_t size, uint64_t align)
+{
+    (void)ctx, (void)kind, (void)size, (void)align;
+    return 0;
+}
+
+static const struct exec_host HOST = {.place = place};
+
+static uint32_t dimension(uint32_t most)
+{
+    return below(3) ? 1 + below(most) : 1;
+}
+
+static void make_launch(struct proof_launch *l, struct params *p)
+{
+    *l = (struct proof_launch){{dimension(4), dimension(2), dimension(2)},
+                               {1 + below(40), dimension(2), dimension(2)},
+                               0,
+                               sizeof *p,
+                               p};
+    p->base[0] = 0x700000000000 + 256 * below(100);
+    p->base[1] = 0x7000F0000000 + 256 * below(100);
+    for (int i = 0; i < SCALARS; i++)
+        p->scalar[i] = (int32_t)(below(4) ? (long long)below(200) : odd_number());
+    p->size = below(3) ? below(300) : (uint64_t)odd_number();
+}
+
+// Runs the kernel; *all says whether no loop was cut short.
+static bool execute(const struct exec_kernel *k, const struct proof_launch *l, struct params *p, int64_t *log)
+{
+    uint64_t base = space.device_base;
+    int64_t *at = (int64_t *)space_host(base + 4096);
+    p->log = base + 4096;
+    for (int i = 0; i < g.naccesses; i++) {
+        at[2 * i] = INT64_MAX;
+        at[2 * i + 1] = INT64_MIN;
+    }
+    memcpy(space_host(base), p, sizeof *p);
+    struct exec_launch launch = {
+        .kernel = k, .params = base, .stack_size = 1024, .sm_count = 1, .most_resident = 4};
+    memcpy(launch.grid, l->grid, sizeof launch.grid);
+    memcpy(launch.block, l->block, sizeof launch.block);
+    struct exec_grid *grid = exec_grid_new(&launch, NULL);
+    struct exec_runner *r = exec_runner_new();
+    if (!grid || !r)
+        abort();
+    while (exec_grid_step(grid, r) != EXEC_DONE)
+        ;
+    bool ok = exec_grid_fault(grid)->kind == EXEC_NO_FAULT;
+    exec_grid_free(grid);
+    exec_runner_free(r);
+    memcpy(log, at, 16 * MOST_ACCESSES);
+    return ok;
+}
+
+static bool agrees(int k, const struct proof_bound *b, const int64_t *log, const struct proof *p,
+                   const char **why)
+{
+    bool touched = log[0] <= log[1];
+    if (!touched)
+        return true;
+    if (b->verdict == PROOF_UNKNOWN)
+        return true;
+    *why = "an access that is called unreachable was executed";
+    if (b->verdict == PROOF_UNREACHABLE)
+        return false;
+    const struct proof_root *root = &p->roots[b->root];
+    *why = "the root is another one";
+    if (g.access[k].root == 2
+            ? root->kind != PROOF_ROOT_SHARED
+            : root->kind != PROOF_ROOT_PARAM || root->param != 1u + (unsigned)g.access[k].root)
+        return false;
+    *why = "an access lies outside of its bound";
+    return log[0] >= b->lowest && log[1] + g.access[k].bytes - 1 <= b->highest;
+}
+
+static int by_stmt(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return (x[0] > y[0]) - (x[0] < y[0]);
+}
+
+static bool compare(const struct ranges *r, const struct proof_launch *l, const struct params *p,
+                    const int64_t *log, struct totals *t)
+{
+    static struct proof_bound bounds[MOST_ACCESSES + 8];
+    uint32_t order[MOST_ACCESSES + 8][2];
+    void *work = malloc(proof_work_size(&r->proof));
+    const struct proof *proof = &r->proof;
+    if (!work || proof_eval(proof, l, work, bounds, NULL))
+        abort();
+    free(work);
+    for (uint32_t i = 0; i < proof->head->naccesses; i++) {
+        order[i][0] = proof->accesses[i].stmt;
+        order[i][1] = i;
+    }
+    qsort(order, proof->head->naccesses, sizeof *order, by_stmt);
+    for (int i = 0; i < g.naccesses && (uint32_t)i < proof->head->naccesses; i++) {
+        const struct proof_bound *b = &bounds[order[i][1]];
+        const char *why = "";
+        t->accesses++;
+        t->bounded += b->verdict == PROOF_BOUNDED;
+        t->unknown += b->verdict == PROOF_UNKNOWN;
+        t->unreachable += b->verdict == PROOF_UNREACHABLE;
+        t->touched += log[2 * i] <= log[2 * i + 1];
+        if (agrees(i, b, log + 2 * i, proof, &why))
+            continue;
+        printf("access %d: %s: bound %lld .. %lld, touched %lld .. %lld and %d bytes\n", i, why,
+               (long long)b->lowest, (long long)b->highest, (long long)log[2 * i], (long long)log[2 * i + 1],
+               g.access[i].bytes);
+        printf("grid %u %u %u block %u %u %u scalars %d %d %d %d size %lld\n", l->grid[0], l->grid[1],
+               l->grid[2], l->block[0], l->block[1], l->block[2], p->scalar[0], p->scalar[1], p->scalar[2],
+               p->scalar[3], (long long)p->size);
+        return false;
+    }
+    return true;
+}
+
+static bool run_kernel(struct totals *t)
+{
+    struct diag_printer sink;
+    struct ptx_module *m;
+    struct exec_program *program;
+    struct ranges *r;
+    bool ok = true;
+    diag_printer_init(&sink, 5);
+    struct exec_text text = {"executed", {g.executed.at, g.executed.len}};
+    if (ptx_parse("analysed", (struct str){g.analysed.at, g.analysed.len}, &sink.sink, NULL, &m) ||
+        exec_load(&text, 1, &HOST, &sink.sink, &program))
+        return false;
+    struct flow w = {.m = m, .f = ptx_find(m, STR("k"))->func};
+    if (ranges_build(&w, &r))
+        abort();
+    for (int i = 0; i < LAUNCHES && ok; i++) {
+        struct proof_launch l;
+        struct params p = {0};
+        int64_t log[2 * MOST_ACCESSES];
+        make_launch(&l, &p);
+        if ((uint64_t)l.block[0] * l.block[1] * l.block[2] > 1024)
+            continue;
+        if (!execute(exec_find_kernel(program, STR("k")), &l, &p, log)) {
+            printf("the kernel faulted\n");
+            ok = false;
+        }
+        t->launches++;
+        ok = ok && compare(r, &l, &p, log, t);
+    }
+    t->kernels++;
+    ranges_free(r);
+    flow_drop(&w);
+    exec_program_free(program);
+    ptx_free(m);
+    return ok;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long kernels = argc > 1 ? strtoul(argv[1], NULL, 0) : 1000,
+                  seed = argc > 2 ? strtoul(argv[2], NULL, 0) : 1;
+    struct totals t = {0};
+    if (space_init() || mmap(space_host(space.device_base), MEMORY, PROT_READ | PROT_WRITE,
+                             MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+        return 2;
+    space_set(space.device_base, MEMORY, SPACE_READ | SPACE_WRITE);
+    for (unsigned long k = 0; k < kernels; k++) {
+        g.random.state = (seed + k) * 0x9E3779B97F4A7C15ULL | 1;
+        make_kernel();
+        if (run_kernel(&t))
+            continue;
+        printf("kernel of seed %lu:\n%.*s", seed + k, (int)g.analysed.len, g.analysed.at);
+        return 1;
+    }
+    printf("covered: %llu kernels, %llu launches, %llu accesses: %llu bounded, %llu unknown, %llu "
+           "unreachable; %llu touched\n",
+           t.kernels, t.launches, t.accesses, t.bounded, t.unknown, t.unreachable, t.touched);
+    return 0;
+}
