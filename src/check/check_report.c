@@ -184,8 +184,8 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     return guard_report_keyed(&f);
 }
 
-// Returns whether the address lies in memory that a mode placed, where there is nothing but its buffers: in the
-// surroundings of a buffer, or in the granule before one, since modes keep that distance between buffers.
+// Returns whether the address lies in memory that a mode placed, where there is nothing but its buffers: in
+// the surroundings of a buffer, or in the granule before one, since modes keep that distance.
 static bool is_placed(uint64_t address)
 {
     struct mode_answer answer;

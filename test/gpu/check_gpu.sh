@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# --mode=check on a real GPU: random kernels of every class (test/guard/check_classes.sh), and random kernels whose reports
-# and results must be those of the CPU device. The table goes to the file SECTION names, if any: bench/section
-# check-errors-gpu <FILE puts it into doc/results.md.
+# --mode=check on a real GPU: random kernels of every class (test/guard/check_classes.sh), and random kernels
+# whose reports and results must be those of the CPU device. The table goes to the file SECTION names, if any:
+# bench/section check-errors-gpu <FILE puts it into doc/results.md.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }
@@ -13,9 +13,9 @@ passed=0 failed=0
 note() {  # note STATUS TEXT
     if [ "$1" = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL $2"; fi
 }
-run() {  # run DEVICE SEED: the source lines of errors in $T/DEVICE.lines, what the program printed in $T/DEVICE.out
-    timeout 300 "$MOAT" --device="$1" --mode=check --on-error=skip --format=json --log-file="$T/$1.json" --print-limit=0 \
-        "$BUILD/tool/check_differential" "$2" 500 >"$T/$1.out" 2>"$T/$1.err" </dev/null
+run() {  # run DEVICE SEED: source lines of errors in $T/DEVICE.lines, the program's output in $T/DEVICE.out
+    timeout 300 "$MOAT" --device="$1" --mode=check --on-error=skip --format=json --log-file="$T/$1.json" \
+        --print-limit=0 "$BUILD/tool/check_differential" "$2" 500 >"$T/$1.out" 2>"$T/$1.err" </dev/null
     grep -o '"line":[0-9]*' "$T/$1.json" | sort -u >"$T/$1.lines"
 }
 TEST_ALL=1 GUARD_DEVICE=gpu test/guard/check_classes.sh >"$T/random" 2>&1
@@ -24,7 +24,7 @@ for seed in 1 2 3 4; do
     run cpu $seed
     run gpu $seed
     cmp -s "$T/cpu.out" "$T/gpu.out" && cmp -s "$T/cpu.lines" "$T/gpu.lines" && [ -s "$T/cpu.lines" ]
-    note $? "check_differential $seed: $(diff "$T/cpu.lines" "$T/gpu.lines" | head -n 5) $(tail -n 3 "$T/gpu.err")"
+    note $? "seed $seed: $(diff "$T/cpu.lines" "$T/gpu.lines" | head -n 5) $(tail -n 3 "$T/gpu.err")"
 done
 if [ -n "${SECTION:-}" ]; then
     {
@@ -33,7 +33,7 @@ if [ -n "${SECTION:-}" ]; then
         bench/machine
         echo
         echo "1,000 random kernels for each of five classes: $(tail -n 1 "$T/random")."
-        echo "Kernels compared with the CPU device, 500 in each of 4 rounds: $passed rounds and classes equal, $failed not."
+        echo "All classes, and 4 rounds of 500 kernels compared with the CPU device: $failed failed."
     } >"$SECTION"
 fi
 echo "$passed passed, $failed failed"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// check_classes SEED CASES CLASS: makes random kernels for --mode=check, each with one access that may be wrong,
-// and runs them. For each case it prints what moat must report, and what it must have left unchanged is compared.
+// check_classes SEED CASES CLASS: makes random kernels for --mode=check, each with one access that may be
+// wrong, and runs them. It prints what moat must report for each case, and compares what must be unchanged.
 //
 //   good LINE                                          no report with this source line
-//   bad LINE TYPE KIND BYTES THREAD BASE SIZE          one report with this source line; BASE is 0 for a variable
+//   bad LINE TYPE KIND BYTES THREAD BASE SIZE          one report with this line; BASE is 0 for a variable
 //
 // CLASS: adjacent, far, freed, late (freed some allocations ago), or idioms: correct code of unusual kinds.
 // A kernel is one warp. The access of one thread is the one in question; the others do the same at an offset
@@ -278,8 +278,8 @@ static bool choose(const struct plan *p, struct run *r, const char *class)
         return true;
     if (in(class, "idioms") || !dice(4))
         return false;
-    // doc/check.md: bounds do not pass through calls, so a pointer that is in another buffer when it is passed is
-    // taken for that buffer's.
+    // doc/check.md: bounds do not pass through calls, so a pointer that is in another buffer when it is
+    // passed is taken for that buffer's.
     if (in(class, "far") && p->root == BY_CALL_SUM)
         return false;
     if (in(class, "far") && p->root != BY_LOOP) {

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # slow
-# Random kernels under --mode=check: accesses next to a buffer, far inside another one, to freed buffers, at once and
-# later, through roots of every kind; each wrong one is reported once with type, line, thread and buffer, no correct
-# one is, wrong stores change nothing, and wrong loads give 0.
+# Random kernels under --mode=check: accesses next to a buffer, far inside another one, to freed buffers, at
+# once and later, through roots of every kind; each wrong one is reported once with type, line, thread and
+# buffer, no correct one is, wrong stores change nothing, and wrong loads give 0.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 command -v python3 >/dev/null || { echo 'no python3'; exit 77; }
@@ -14,8 +14,9 @@ cases=200
 passed=0 failed=0
 for class in adjacent far freed late idioms; do
     seed=${CHECK_SEED:-$((RANDOM + 1))}
-    timeout 600 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check --no-cache --format=json --log-file="$T/log" --print-limit=0 \
-        "$BUILD/tool/check_classes" "$seed" $cases $class >"$T/plan" 2>"$T/err" </dev/null
+    timeout 600 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check --no-cache --format=json \
+        --log-file="$T/log" --print-limit=0 "$BUILD/tool/check_classes" "$seed" $cases $class \
+        >"$T/plan" 2>"$T/err" </dev/null
     if result=$(python3 test/guard/check_compare.py "$T/plan" "$T/log" 2>&1); then
         passed=$((passed + 1))
     else

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """check_compare.py PLAN JSON: compares what check_classes planned (its output) with what moat reported.
 
-Every bad line has exactly one report with the right type, kind, bytes, thread and buffer, and every good line has
-none. Prints the lines that differ, at most 20, and "CASES compared, N wrong".
+Every bad line has exactly one report with the right type, kind, bytes, thread and buffer, and every good line
+has none. Prints the lines that differ, at most 20 without a third argument, and "CASES compared, N wrong".
 """
 import collections
 import json
@@ -19,7 +19,8 @@ wrong, compared, done = [], 0, False
 
 
 def differences(words, event):
-    type_, kind, size, thread, base, bytes_ = words[2], words[3], int(words[4]), int(words[5]), words[6], int(words[7])
+    type_, kind, base = words[2], words[3], words[6]
+    size, thread, bytes_ = int(words[4]), int(words[5]), int(words[7])
     buffers = event.get("buffers", [])
     access, kernel = event.get("access", {}), event["kernel"]
     yield "type", type_, event["type"]
@@ -39,7 +40,8 @@ for line in open(sys.argv[1]):
         if len(found) != (words[0] == "bad"):
             wrong.append(f"{line.strip()}: {len(found)} reports {[e['type'] for e in found]}")
         elif found:
-            wrong += [f"{line.strip()}: {what} {b!r}" for what, a, b in differences(words, found[0]) if a != b]
+            different = [(what, b) for what, a, b in differences(words, found[0]) if a != b]
+            wrong += [f"{line.strip()}: {what} {b!r}" for what, b in different]
     elif words and words[0] == "done":
         done = True
     elif words:

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # slow
-# Random kernels whose buffers lie so far apart that the CPU device itself notices each access outside of them: what
-# --mode=check reports, and what memory holds afterwards, must equal what the device reports and skips.
+# Random kernels whose buffers lie so far apart that the CPU device itself notices accesses outside of them:
+# what --mode=check reports, and what memory holds afterwards, must equal what the device reports and skips.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 command -v python3 >/dev/null || { echo 'no python3'; exit 77; }
@@ -10,9 +10,9 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 kernels=500 rounds=1
 [ "${TEST_ALL:-0}" = 0 ] || rounds=20
-run() {  # run MODE SEED: the source lines of errors in $T/MODE.lines, what the program printed in $T/MODE.out
-    timeout 600 "$MOAT" --device=cpu --mode="$1" --on-error=skip --no-cache --format=json --log-file="$T/$1.json" \
-        --print-limit=0 "$BUILD/tool/check_differential" "$2" $kernels >"$T/$1.out" 2>"$T/$1.err" </dev/null
+run() {  # run MODE SEED: the source lines of errors in $T/MODE.lines, the program's output in $T/MODE.out
+    timeout 600 "$MOAT" --device=cpu --mode="$1" --on-error=skip --no-cache --format=json --print-limit=0 \
+        --log-file="$T/$1.json" "$BUILD/tool/check_differential" "$2" $kernels >"$T/$1.out" 2>"$T/$1.err" </dev/null
     python3 - "$T/$1.json" >"$T/$1.lines" <<'PY'
 import json, sys
 lines = set()
@@ -33,7 +33,7 @@ for ((round = 0; round < rounds; round++)); do
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
-        echo "FAIL seed $seed: $(wc -l <"$T/api.lines") lines by the device, $(wc -l <"$T/check.lines") by check"
+        echo "FAIL seed $seed: $(wc -l <"$T/api.lines") lines by the device, $(wc -l <"$T/check.lines") by us"
         diff "$T/api.lines" "$T/check.lines" | head -10
         diff "$T/api.out" "$T/check.out" | head -4
         tail -3 "$T/check.err"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// check_pass_random SEED COUNT: random programs, rewritten by the checking pass and run on the CPU device, must
-// ask the judge about exactly the accesses that leave the buffer of their root, and compute what they
+// check_pass_random SEED COUNT: random programs, rewritten by the checking pass and run on the CPU device,
+// must ask the judge about exactly the accesses that leave the buffer of their root, and compute what they
 // should. What a program does is computed here too, with the buffer of each pointer kept beside its value.
 // Run it in the root of the tree.
 #include "../cpu/driver_check.h"
