@@ -12,7 +12,8 @@ kernels=500 rounds=1
 [ "${TEST_ALL:-0}" = 0 ] || rounds=20
 run() {  # run MODE SEED: the source lines of errors in $T/MODE.lines, the program's output in $T/MODE.out
     timeout 600 "$MOAT" --device=cpu --mode="$1" --on-error=skip --no-cache --format=json --print-limit=0 \
-        --log-file="$T/$1.json" "$BUILD/tool/check_differential" "$2" $kernels >"$T/$1.out" 2>"$T/$1.err" </dev/null
+        --log-file="$T/$1.json" "$BUILD/tool/check_differential" "$2" $kernels \
+        >"$T/$1.out" 2>"$T/$1.err" </dev/null
     python3 - "$T/$1.json" >"$T/$1.lines" <<'PY'
 import json, sys
 lines = set()
