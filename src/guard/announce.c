@@ -33,7 +33,7 @@ static unsigned long long errors(void)
 }
 
 // A kernel that a mode has rewritten may need what the mode does at its launch.
-static int pause(int on)
+static int pause_guard(int on)
 {
     guard_start();
     if (!guard.watching || rewrite_on)
@@ -49,5 +49,5 @@ __attribute__((visibility("default"))) const struct moat_calls moat_calls = {
     .block_made = block_made,
     .block_gone = block_gone,
     .errors = errors,
-    .pause = pause,
+    .pause = pause_guard,
 };
