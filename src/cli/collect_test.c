@@ -30,6 +30,7 @@ static int teardown(void **state)
     collect_close(&c);
     assert_int_not_equal(access(path, F_OK), 0);
     reports_free(&r);
+    cli_testing_forget();
     return close(out);
 }
 

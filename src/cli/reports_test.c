@@ -31,6 +31,7 @@ static void finish(void)
 static int teardown(void **state)
 {
     reports_free(&r);
+    cli_testing_forget();
     return close(out);
 }
 
@@ -76,7 +77,8 @@ static void good_one_process(void **state)
     assert_int_equal(cli_testing_count(written(), "Report 2 of process 7"), 1);
 }
 
-// Another library of the process has no banner of its own; a process that became another program has.
+// Another library of the process has no banner of its own; a process that became another program has. The
+// banner of a child waits until the child has something to report.
 static void good_banners(void **state)
 {
     begin(NULL);
@@ -84,8 +86,11 @@ static void good_banners(void **state)
     take(HEAP_START, 7, false);
     assert_int_equal(cli_testing_count(written(), "watching /bin/app"), 1);
     take(START, 7, true);
+    assert_int_equal(cli_testing_count(written(), "watching /bin/app"), 1);
+    take(ERROR("1"), 7, false);
     assert_int_equal(cli_testing_count(written(), "watching /bin/app"), 2);
     take(START, 8, true);
+    take(ERROR("1"), 8, false);
     assert_int_equal(cli_testing_count(written(), "watching /bin/app"), 3);
     finish();
 }

@@ -111,7 +111,8 @@ static bool is_argument(const struct solving *s, uint32_t v)
 {
     const struct ptx_func *f = s->r->f;
     const struct ptx_var *var = ptx_reg_var(f, s->reach->regs->reg[value_at(s, v)->reg]);
-    return var >= f->params && var < f->params + f->nparams && ptx_type_bits((enum ptx_type)var->type) == 64;
+    return f->nparams && var >= f->params && var < f->params + f->nparams &&
+           ptx_type_bits((enum ptx_type)var->type) == 64;
 }
 
 static bool is_number(const struct solving *s, uint32_t v)

@@ -43,7 +43,7 @@ usage: moat ptx print FILE
 
 Options:
   --dump-after=ANALYSIS   print each function with the result of ANALYSIS: cfg, dominators,
-                          postdominators, loops, reaching or liveness
+                          postdominators, loops, reaching, roots or liveness
   --module=N              use only the N-th module of the file, counted from 1
   --raw                   print PTX as it is stored, decompressed but not parsed
 $ moat help info

@@ -194,7 +194,7 @@ $ moat options
     for: explain,run
     default: not set
     now: not set (default)
---mode=off|api|count|pages|canary|explain|tally
+--mode=off|api|count|check|pages|canary|explain|tally
     look for errors in this mode or in several, separated by commas
     for: run
     default: api
@@ -204,8 +204,8 @@ $ moat options
     for: ptx explain,ptx instrument,ptx list,ptx print,ptx stats,ptx verify
     default: not set
     now: not set (default)
---on-error=stop|skip
-    end a kernel of the CPU device at an access that faults (stop), or skip the access and go on, so that one run finds several errors (skip)
+--on-error=stop|skip|trap
+    at an access that faults, end the kernel of the CPU device (stop) or skip the access (skip), and with trap also end kernels where --mode=check finds an error
     for: explain,run
     default: stop
     now: stop (default)

@@ -87,7 +87,7 @@ $ moat --device=tpu true
 2> --device: error: unknown word "tpu"; did you mean gpu?
 [status 2]
 $ moat --mode=chekc true
-2> --mode: error: unknown word "chekc"; known are off, api, count, pages, canary, explain, tally
+2> --mode: error: unknown word "chekc"; did you mean check?
 [status 2]
 $ moat --mode=pages,canary true
 2> moat: error: --mode: pages and canary both decide where buffers lie; choose one of them
