@@ -31,6 +31,16 @@ check 0 'modules rewritten  *8$' 'modes that rewrite work on that PTX'
 check 0 ' 1  *12,544  *199,998  *99,999  *799,992  *399,996  add$' 'what the vector add reads and writes'
 not 'WRONG' 'rewritten kernels'
 
+XDG_CACHE_HOME=$T/moat watch --mode=check triton_language.py
+check 0 'kernel launches checked  *8$' 'check looks at every launch'
+not 'WRONG|ERROR: moat' 'correct kernels are silent under check'
+for where in load store before; do
+    XDG_CACHE_HOME=$T/moat watch --mode=check triton_bounds.py -- bad $where
+    check 97 "^SUMMARY: moat: heap-buffer-.* test/python/triton_bounds.py:[0-9]+ in scale" "no mask: $where"
+    XDG_CACHE_HOME=$T/moat watch --mode=check triton_bounds.py -- good $where
+    check 0 'moat: 0 errors' "its twin: $where"
+done
+
 watch --no-jit-ptx triton_language.py
 check 1 'modules that the driver refused to load  *1$' 'without the PTX nothing can be loaded'
 finish
