@@ -119,6 +119,26 @@ static void add_nearest(struct guard_finding *f)
     epoch_leave(section);
 }
 
+// Describes the variable that an access has left: the driver may never have been asked where it lies.
+static void add_variable(struct guard_finding *f, const struct pass_check_site *s, uint64_t root)
+{
+    static char note[600];  // under the lock
+    if (f->nbuffers || !s->variable.len)
+        return;
+    uint64_t end = root + s->size;
+    bool before = f->address < root;
+    snprintf(note, sizeof note, "it is %llu bytes %s the variable %.*s, %llu bytes at 0x%llx",
+             (unsigned long long)(before              ? root - f->address
+                                  : f->address >= end ? f->address - end
+                                                      : f->address - root),
+             before              ? "before"
+             : f->address >= end ? "after the end of"
+                                 : "behind the start of",
+             (int)(s->variable.len < 400 ? s->variable.len : 400), s->variable.ptr,
+             (unsigned long long)s->size, (unsigned long long)root);
+    f->note = note;
+}
+
 static enum report_type type_of(const struct error_ring_record *r, const struct guard_finding *f)
 {
     uint64_t base = r->payload[2];
@@ -155,10 +175,11 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     static struct driver_fault fault;  // under the lock; too large for the program's stacks
     uint64_t what = r->payload[0], flags = what >> 48;
     const struct pass_check *checks = check_host_sites(r->payload[5]);
+    const struct pass_check_site *site = checks && r->site < checks->nsites ? &checks->sites[r->site] : NULL;
     const char *kernel = kernel_of(r->payload[4]);
     fault = (struct driver_fault){.address = r->address};
-    if (checks && r->site < checks->nsites)
-        place(&fault, &checks->sites[r->site], kernel);
+    if (site)
+        place(&fault, site, kernel);
     else if (kernel)
         snprintf(fault.kernel, sizeof fault.kernel, "%s", kernel);
     memcpy(fault.block, r->block, sizeof fault.block);
@@ -180,6 +201,8 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     add_block(&f, r->payload[2], r->payload[3]);
     if (r->kind == KCHECK_STRAY)
         add_nearest(&f);
+    if (r->kind == KCHECK_OUTSIDE_VARIABLE && site)
+        add_variable(&f, site, r->payload[1]);
     f.type = type_of(r, &f);
     return guard_report_keyed(&f);
 }

@@ -42,6 +42,8 @@ lacks() {  # lacks NAME: prints what a report should show and does not
     kernels='fill|sum|copy4|store_at|walk|rows|views|from_one|backwards|count|variable|by_call'
     grep -Eq "in kernel .*($kernels)" "$T/log" || echo 'the kernel is not named'
     [[ $1 == null || $1 == module_variable ]] || grep -q '^allocated by' "$T/log" || echo 'no allocation'
+    [ "$1" != module_variable ] || grep -q '^note: it is .* the variable .* bytes at 0x' "$T/log" ||
+        echo 'the variable is not named'
     [[ $found != *after-free* ]] || grep -q '^freed by' "$T/log" || echo 'no free'
 }
 
