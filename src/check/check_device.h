@@ -23,6 +23,9 @@
 struct check_device {
     _Atomic(bool) ready;
     bool failed;  // there is none and will be none
+    bool ending;  // the driver is about to end the context: not ready, though it may have been
+    bool was_ready;
+    bool missed;  // a change of the table, since it is ending
     unsigned version;
     CUdeviceptr directory, directory_write;  // for kernels, and for copies
     CUdeviceptr records, records_write;

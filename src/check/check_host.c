@@ -93,6 +93,7 @@ static void each(void (*f)(struct check_device *d, struct context *ctx, void *ar
     for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++) {
         struct context *ctx = context_of_number(i);
         bool pushed;
+        devices[i].missed |= devices[i].ending;
         if (!ctx || !device_of(ctx) ||
             !context_enter(atomic_load_explicit(&ctx->handle, memory_order_relaxed), &pushed))
             continue;
@@ -249,6 +250,37 @@ static void make(struct check_device *d, struct context *ctx)
                       name ? name : "an unknown error");
 }
 
+// Between these calls the driver may end the context: nobody reads its ring, writes its table or makes one.
+void check_host_context_ends(CUcontext context, enum driver_id call)
+{
+    struct context *ctx = context_find(context);
+    if (!ctx)
+        return;
+    lock_take(&lock);
+    struct check_device *d = &devices[context_number(ctx)];
+    if (!d->ending)
+        d->was_ready = atomic_load_explicit(&d->ready, memory_order_relaxed);
+    d->ending = true;
+    atomic_store_explicit(&d->ready, false, memory_order_relaxed);
+    atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
+    lock_give(&lock);
+}
+
+void check_host_context_stays(CUcontext context)
+{
+    struct context *ctx = context_find(context);
+    if (!ctx)
+        return;
+    lock_take(&lock);
+    struct check_device *d = &devices[context_number(ctx)];
+    if (d->ending && d->was_ready && d->missed)
+        give_up("the table of buffers changed while a context was to end");
+    if (d->ending)
+        atomic_store_explicit(&d->ready, d->was_ready, memory_order_relaxed);
+    d->ending = d->missed = false;
+    lock_give(&lock);
+}
+
 void check_host_context_gone(CUcontext context)
 {
     struct context *ctx = context_find(context);
@@ -320,7 +352,7 @@ static bool prepare(CUcontext context)
     CUstreamCaptureMode mode = context_capture_relax();
     lock_take(&lock);
     struct check_device *d = &devices[context_number(ctx)];
-    if (!atomic_load_explicit(&d->ready, memory_order_relaxed) && !d->failed && !broken)
+    if (!atomic_load_explicit(&d->ready, memory_order_relaxed) && !d->failed && !d->ending && !broken)
         make(d, ctx);
     bool ready = atomic_load_explicit(&d->ready, memory_order_relaxed);
     bool first = ready && !any_ready;

@@ -40,6 +40,8 @@ void check_host_rings(void (*f)(struct check_device *d, struct context *ctx, voi
 // The driver is about to shut down: rings and tables are no longer touched.
 void check_host_close(void);
 extern void (*check_host_first)(void);  // called when the first context gets its copy, without the lock
+void check_host_context_ends(CUcontext context, enum driver_id call);
+void check_host_context_stays(CUcontext context);
 void check_host_context_gone(CUcontext context);
 
 // The free of a block in the order of a stream, before the driver's call; an allocation in the order of a
