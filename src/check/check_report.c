@@ -196,6 +196,10 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         .thread_known = true,
         .by_source = true,
     };
+    if (check_launch_was_proved(r->payload[4], r->site)) {
+        guard_count(GUARD_CHECK_DISPROVED);
+        guard_report_note("a bug of moat: the next access was proved right before its launch");
+    }
     f.launched_at = check_launch_stack(r->payload[4], &f.call);
     f.in_kernel = !f.launched_at;
     add_block(&f, r->payload[2], r->payload[3]);

@@ -23,6 +23,7 @@ struct checking {
 // An access that is checked: row `row` of ptx_stmt_mem.
 struct check_access {
     uint32_t stmt, site;
+    uint8_t row;
     struct ptx_mem mem;
     struct roots_of root;
 };
@@ -62,11 +63,24 @@ struct check_asked {
     bool can;
 };
 
+struct ranges;
+
+// What a proof may spare of a kernel. It is built with the variant that checks everything, and used by the
+// one that checks the rest.
+struct check_proof {
+    struct ranges *ranges;  // NULL: nothing
+    struct arena arena;
+    bool *may_cover;    // by access of the proof: a usual launch bounds it
+    uint32_t *site_at;  // by statement: the site of its access, PTX_NONE
+};
+
 // The function that is rewritten.
 struct check_func {
     struct checking *k;
     struct ptx_func *f;
     struct str name;  // the program's
+    struct check_proof *proof;  // NULL in functions that are no kernels
+    bool rest;                  // checks only what the proof cannot cover
     struct flow flow;
     const struct cfg *cfg;
     const struct reach *reach;
@@ -114,6 +128,13 @@ uint32_t check_pair(struct check_func *k, uint32_t offset, uint32_t span);
 
 // pass_check_emit.c
 void check_emit(struct check_func *k);
+
+// pass_check_prove.c: proofs of kernels.
+// Builds the proof of a kernel whose checks are planned, and fills the proof of its row. 0 or -ENOMEM.
+int check_prove(struct check_func *k, struct pass_check_kernel *row);
+void check_prove_free(struct check_proof *p);
+// Returns whether a proof may cover the access.
+bool check_prove_covers(const struct check_proof *p, uint32_t stmt, unsigned row);
 
 // pass_check_site.c: describes an access for reports. 0 or -ENOMEM.
 int check_site(struct check_func *k, const struct check_access *a, uint32_t *number);
