@@ -111,9 +111,8 @@ static void keep(const void *handle, enum kernels_kind kind, const void *owner, 
     struct kernels_parameter layout[KERNELS_PARAMETERS];
     if (!c)
         return;
-    *c = (struct check_kernel){.full = variant_of(full, kind, owner, k),
-                               .rest = variant_of(rest, kind, owner, k),
-                               .checks = checks};
+    *c = (struct check_kernel){
+        .full = variant_of(full, kind, owner, k), .rest = variant_of(rest, kind, owner, k), .checks = checks};
     check_prove_found(&c->prove, checks);
     for (uint32_t i = 0; i < checks->nparams && i < KERNELS_PARAMETERS; i++)
         layout[i] =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Launches of --mode=check: the checked variant of a kernel is launched with the bounds of the buffers that
-// its parameters point into (kcheck.h). If a proof (check_prove.h) covers all checks, the program's own kernel is
-// launched instead, and if it covers some, the variant that makes the others.
+// its parameters point into (kcheck.h). If a proof (check_prove.h) covers all checks, the program's own
+// kernel is launched instead, and if it covers some, the variant that makes the others.
 //
 // A kernel that has no variant, or whose parameters cannot be read, runs as it is and is counted. In graphs,
 // whose buffers may change before they run, no bounds are passed: kernels look up every root.

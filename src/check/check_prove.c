@@ -10,8 +10,9 @@
 #include "launch/launch_call.h"
 #include "track/track.h"
 
-// Memory for one evaluation: the bounds, the buffers and the work area of proof_eval, in this order. There are
-// few areas, since launches of several threads seldom meet here; each is as large as the largest proof needs.
+// Memory for one evaluation: the bounds, the buffers and the work area of proof_eval, in this order. There
+// are few areas, since launches of several threads seldom meet here; each is as large as the largest proof
+// needs.
 struct area {
     struct lock lock;
     char *memory;
@@ -98,8 +99,7 @@ static struct judge_buffer find(const struct proof_root *root, const struct proo
     // When memory of a graph is valid is unknown.
     if (!b || b->facts.family == TRACK_GRAPH)
         return (struct judge_buffer){.known = false};
-    return (struct judge_buffer){
-        .known = true, .size = b->range.size, .into = pointer - b->range.base};
+    return (struct judge_buffer){.known = true, .size = b->range.size, .into = pointer - b->range.base};
 }
 
 // Returns whether an access is right in every thread of the launch.

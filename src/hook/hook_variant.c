@@ -9,8 +9,8 @@
 #include "mode/mode.h"
 
 // Executes what follows for each variant of a kernel, if the program's own call succeeded.
-#define EACH_VARIANT(r, handle)                             \
-    const void *variant = NULL;                             \
+#define EACH_VARIANT(r, handle) \
+    const void *variant = NULL; \
     for (unsigned n_ = 0; !(r) && mode_any && (variant = mode_variant(handle, n_)); n_++)
 
 // Evaluates `own`; if it succeeds, also `other` for each variant, whose result nobody sees: a launch that the
@@ -18,7 +18,7 @@
 #define BOTH(handle, own, other) \
     CUresult r = own;            \
     EACH_VARIANT(r, handle)      \
-        (void)other;             \
+    (void)other;                 \
     return r
 
 CUresult hook_cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int value)

@@ -110,7 +110,7 @@ struct mode {
     void (*library_in_context)(const void *library, CUmodule module);
     void (*function_found)(const void *handle, const void *owner, const char *name);
     void (*function_of)(CUfunction function, CUkernel kernel);  // cuKernelGetFunction
-    // Returns the n-th kernel, from 0, that the mode may launch in place of this one; NULL: there are no more.
+    // Returns the n-th kernel, from 0, that the mode may launch in place of this one; NULL: no more.
     const void *(*variant)(const void *handle, unsigned n);
 
     // Launches and waits.

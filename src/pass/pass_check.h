@@ -64,8 +64,8 @@ struct pass_check_kernel {
     uint32_t nparams;
     struct pass_check_param *params;  // the program's
     struct pass_check_variant full, rest;
-    uint8_t proved;     // enum pass_check_proved; the rest is there if it is not FULL
-    struct str proof;   // a proof program, aligned to 8
+    uint8_t proved;      // enum pass_check_proved; the rest is there if it is not FULL
+    struct str proof;    // a proof program, aligned to 8
     uint32_t naccesses;  // of the proof
     struct pass_check_asked *asked;
 };

@@ -2,10 +2,10 @@
 // Which checks of a kernel a proof at the launch may spare.
 //
 // The proof program of a kernel (flow/proof.h) is kept with it, and the host evaluates it at each launch.
-// All variants of a kernel are in one module and are compiled with it, so what the rest variant leaves out is
-// chosen here, once, and not for the bounds of each launch: the accesses that the proof bounds for a launch of
-// a usual shape. The choice decides about speed alone. A launch whose proof does not bound all of them
-// inside their buffers runs the variant that checks everything.
+// All variants of a kernel are in one module and are compiled with it, so what the rest variant leaves out
+// is chosen here, once, and not for the bounds of each launch: the accesses that the proof bounds for a
+// launch of a usual shape. The choice decides about speed alone. A launch whose proof does not bound all of
+// them inside their buffers runs the variant that checks everything.
 #include <errno.h>
 
 #include "flow/ranges.h"
@@ -109,7 +109,7 @@ static int keep_proof(struct check_func *k, struct pass_check_kernel *row)
         row->asked[access].root = a->root.kind == ROOTS_PARAM ? a->root.id : PASS_CHECK_ANY_ROOT;
         covered++;
     }
-    row->proved = !covered                                                ? PASS_CHECK_FULL
+    row->proved = !covered                                          ? PASS_CHECK_FULL
                   : covered == k->accesses.len && !calls_checked(k) ? PASS_CHECK_BARE
                                                                     : PASS_CHECK_REST;
     return 0;

@@ -78,7 +78,7 @@ struct check_proof {
 struct check_func {
     struct checking *k;
     struct ptx_func *f;
-    struct str name;  // the program's
+    struct str name;            // the program's
     struct check_proof *proof;  // NULL in functions that are no kernels
     bool rest;                  // checks only what the proof cannot cover
     struct flow flow;

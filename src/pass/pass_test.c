@@ -429,10 +429,14 @@ static void bad_descriptions(void **state)
                                       "moat-pass 4\ncheck 1 0 0\nchecked k 16 1 0\nparam 0\nvariant 16 0\n",
                                       "moat-pass 4\ncheck 1 0 0\nchecked k 16 0 0\n",
                                       "moat-pass 4\ncheck 1 0 0\nchecked k 16 0 3\nvariant 16 0\n",
-                                      "moat-pass 4\ncheck 1 0 0\nchecked k 16 0 0\nvariant 16 1\nparam 0 8\n",
-                                      "moat-pass 4\ncheck 1 0 0\nchecked k 16 0 2\nvariant 16 0\nproof 2 0 0g00\n",
-                                      "moat-pass 4\ncheck 1 0 0\nchecked k 16 0 2\nvariant 16 0\nproof 2 0 000\n",
-                                      "moat-pass 4\ncheck 1 0 0\nchecked k 16 0 2\nvariant 16 0\nproof 2 0 0000\n",
+                                      "moat-pass 4\ncheck 1 0 0\nchecked k 16 0 0\nvariant 16 1\n"
+                                      "param 0 8\n",
+                                      "moat-pass 4\ncheck 1 0 0\nchecked k 16 0 2\nvariant 16 0\n"
+                                      "proof 2 0 0g00\n",
+                                      "moat-pass 4\ncheck 1 0 0\nchecked k 16 0 2\nvariant 16 0\n"
+                                      "proof 2 0 000\n",
+                                      "moat-pass 4\ncheck 1 0 0\nchecked k 16 0 2\nvariant 16 0\n"
+                                      "proof 2 0 0000\n",
                                       "moat-pass 4\ncheck 0 1 0\nsite f 1 4 1 9 0 x\n",
                                       "moat-pass 4\ncheck 0 1 0\nsite f 1 4 1 0 17 x\n",
                                       "moat-pass 4\ncheck 0 1 0\nsite f 1 4 1 1 0 x\nframe 1 0 f\ta.cu\n",
