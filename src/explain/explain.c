@@ -72,7 +72,6 @@ static void build(struct explain_row *row)
         return;
     }
     const struct proof *p = &row->ranges->proof;
-    row->certain = judge_is_certain(row->f);
     row->work = mem_alloc(proof_work_size(p) + 8);
     row->bounds = mem_zalloc(p->head->naccesses + 1, sizeof *row->bounds);
     row->tallies = mem_zalloc(p->head->naccesses + 1, sizeof *row->tallies);
@@ -227,7 +226,6 @@ static struct explain_buffer *buffer_of(struct explain_row *row, uint32_t root, 
     b->looked_up = true;
     if (r->kind != PROOF_ROOT_PARAM) {
         b->judged = judge_variable(r, l->dynamic_shared);
-        b->judged.soft = !row->certain;
         return b;
     }
     if (r->at <= l->params_size && l->params_size - r->at >= sizeof pointer)
@@ -236,7 +234,6 @@ static struct explain_buffer *buffer_of(struct explain_row *row, uint32_t root, 
         unsigned section = epoch_enter();
         look_up(b, pointer);
         epoch_leave(section);
-        b->judged.soft |= !row->certain;
     }
     return b;
 }
@@ -253,7 +250,7 @@ static struct judge_answer judge(struct explain_row *row, const struct proof_bou
     if (!*buffer || bound->verdict != PROOF_BOUNDED)
         return a;
     if ((*buffer)->freed)
-        a.verdict = bound->exact && row->certain ? JUDGE_OUTSIDE : JUDGE_MAYBE;
+        a.verdict = bound->exact ? JUDGE_OUTSIDE : JUDGE_MAYBE;
     // The pointer may be to the end of the buffer before.
     if (a.verdict == JUDGE_OUTSIDE && a.before && (*buffer)->shared_start)
         a.verdict = JUDGE_MAYBE;

@@ -39,7 +39,6 @@ struct explain_row {
     const struct ptx_module *m;  // NULL: no PTX
     const struct ptx_func *f;
     struct ranges *ranges;  // NULL: there is none
-    bool certain;           // see judge_is_certain
     void *work;
     struct proof_bound *bounds;      // one for each access
     struct explain_tally *tallies;   // one for each access
