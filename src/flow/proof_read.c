@@ -123,6 +123,7 @@ static bool insn_valid(const struct proof *p, uint32_t at, const struct proof_in
     case PROOF_LOOP: return loop_valid(p, i, at);
     case PROOF_COMPARE: return i->sign <= PROOF_NE;
     case PROOF_ACCESS: return i->c < p->head->naccesses && i->sign <= 1;
+    case PROOF_EXTENT: return p->insns[at - 1].op == PROOF_ACCESS && p->insns[at - 1].c == i->c;
     default: return true;
     }
 }

@@ -5,7 +5,6 @@
 //   ranges_value.c  translates instructions
 //   ranges_loop.c   finds counters, their steps, and the tests that end a loop
 //   ranges_form.c   classifies addresses without a launch
-//   ranges_words.c  prints them
 #ifndef MOAT_FLOW_RANGES_BUILD_H
 #define MOAT_FLOW_RANGES_BUILD_H
 
@@ -32,6 +31,7 @@ struct ranges_build {
     uint32_t *node;                      // by value: its instruction, PROOF_NONE until emitted
     uint8_t *needed;                     // by value
     uint32_t *number;                    // by block of the cfg: its number in the program
+    uint32_t *chance;                    // by block: CHANCE that stands for its choice, PROOF_NONE if none
     uint32_t *join_at, *joins;           // JOINs by block
     uint32_t *param_at;                  // by parameter: its place in the buffer
     uint32_t params;

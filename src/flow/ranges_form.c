@@ -207,6 +207,10 @@ void ranges_classify(const struct ranges_build *b, struct ranges *r, struct aren
         if (i->op != PROOF_ACCESS)
             continue;
         accesses[i->c] = access_of(b, p, at, &of[i->a]);
+        if (at + 1 < p->head->ninsns && i[1].op == PROOF_EXTENT && accesses[i->c].form <= of[i[1].a].form) {
+            accesses[i->c].form = of[i[1].a].form;
+            accesses[i->c].reason = of[i[1].a].reason;
+        }
         r->form_count[accesses[i->c].form]++;
         if (accesses[i->c].op)
             count_unknown(r, forms, uses, accesses[i->c].op);
