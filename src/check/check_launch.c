@@ -34,7 +34,7 @@ struct variant {
 struct check_kernel {
     struct variant full, rest;
     const struct pass_check_kernel *checks;
-    struct check_prove prove;
+    const struct check_prove *prove;  // NULL: a proof would save nothing
 };
 
 static unsigned data_number;
@@ -48,7 +48,7 @@ static struct {
     _Atomic enum driver_id call;
     _Atomic(const void *) function;
     // Of a launch that was proved and checked all the same: what was proved.
-    _Atomic(const struct pass_check_kernel *) proved;
+    _Atomic(const struct check_prove *) proved;
 } stacks[STACKS];
 
 int check_launch_start(void)
@@ -111,9 +111,10 @@ static void keep(const void *handle, enum kernels_kind kind, const void *owner, 
     struct kernels_parameter layout[KERNELS_PARAMETERS];
     if (!c)
         return;
-    *c = (struct check_kernel){
-        .full = variant_of(full, kind, owner, k), .rest = variant_of(rest, kind, owner, k), .checks = checks};
-    check_prove_found(&c->prove, checks);
+    *c = (struct check_kernel){.full = variant_of(full, kind, owner, k),
+                               .rest = variant_of(rest, kind, owner, k),
+                               .checks = checks,
+                               .prove = check_prove_found(checks)};
     for (uint32_t i = 0; i < checks->nparams && i < KERNELS_PARAMETERS; i++)
         layout[i] =
             (struct kernels_parameter){(uint16_t)checks->params[i].offset, (uint16_t)checks->params[i].size};
@@ -173,7 +174,7 @@ const void *check_launch_variant(const void *handle, unsigned n)
 
 // --- launches ----------------------------------------------------------------------------------------------
 
-static uint64_t note_launch(enum driver_id call, const void *function, const struct pass_check_kernel *proved)
+static uint64_t note_launch(enum driver_id call, const void *function, const struct check_prove *proved)
 {
     uint64_t number = atomic_fetch_add_explicit(&launches, 1, memory_order_relaxed) + 1;
     uint32_t stack = stack_capture(NULL, (unsigned)guard.options.stack_depth);
@@ -207,7 +208,7 @@ uint32_t check_launch_stack(uint64_t number, enum driver_id *call)
 
 bool check_launch_was_proved(uint64_t number, uint32_t site)
 {
-    const struct pass_check_kernel *proved =
+    const struct check_prove *proved =
         is_kept(number) ? atomic_load_explicit(&stacks[number % STACKS].proved, memory_order_relaxed) : NULL;
     return proved && check_prove_says(proved, site);
 }
@@ -281,7 +282,7 @@ static void launch_bare(const struct launch_call *l)
 // Launches a variant in place of the kernel. Returns false if it does not fit.
 static bool launch_variant(const struct launch_call *l, const struct variant *v,
                            const struct pass_check_variant *about, const void *bytes, size_t size,
-                           const struct pass_check_kernel *proved)
+                           const struct check_prove *proved)
 {
     struct {
         struct kcheck_hidden head;
@@ -305,8 +306,8 @@ static bool launch_variant(const struct launch_call *l, const struct variant *v,
 static bool is_proved(const struct launch_call *l, const struct check_kernel *c, const void *bytes,
                       size_t size)
 {
-    return guard.options.proofs != OPTION_PROOFS_OFF && c->prove.kernel && !l->node &&
-           !launch_call_is_captured(l) && check_prove_holds(&c->prove, l, bytes, size);
+    return guard.options.proofs != OPTION_PROOFS_OFF && c->prove && !l->node && !launch_call_is_captured(l) &&
+           check_prove_holds(c->prove, l, bytes, size);
 }
 
 // Returns whether the proved launch is made without the checks that the proof spares.
@@ -340,6 +341,6 @@ void check_launch(const struct launch_call *l)
     }
     bool proved = is_proved(l, c, bytes, size), both = guard.options.proofs == OPTION_PROOFS_CHECK;
     bool checked = (proved && !both && launch_proved(l, c, bytes, size)) ||
-                   launch_variant(l, &c->full, &c->checks->full, bytes, size, proved ? c->checks : NULL);
+                   launch_variant(l, &c->full, &c->checks->full, bytes, size, proved ? c->prove : NULL);
     guard_count(checked ? GUARD_CHECK_LAUNCHES : GUARD_CHECK_UNFIT);
 }

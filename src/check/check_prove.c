@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "check/check_prove.h"
 
+#include <stdatomic.h>
 #include <string.h>
+
+#include <xxhash.h>
 
 #include "base/mem.h"
 #include "core/epoch.h"
 #include "core/lock.h"
 #include "flow/judge.h"
+#include "flow/proof_memo.h"
 #include "launch/launch_call.h"
 #include "track/track.h"
-
-// Memory for one evaluation: the bounds, the buffers and the work area of proof_eval, in this order. There
-// are few areas, since launches of several threads seldom meet here; each is as large as the largest proof
-// needs.
-struct area {
-    struct lock lock;
-    char *memory;
-    size_t size;
-};
-enum { AREAS = 4 };
-static struct area areas[AREAS] = {{.lock = LOCK_INIT(CHECK_PROVE)},
-                                   {.lock = LOCK_INIT(CHECK_PROVE)},
-                                   {.lock = LOCK_INIT(CHECK_PROVE)},
-                                   {.lock = LOCK_INIT(CHECK_PROVE)}};
 
 // The buffer of a root, as the launch finds it.
 struct buffer {
@@ -30,61 +20,133 @@ struct buffer {
     struct judge_buffer judged;
 };
 
-static size_t bounds_size(const struct proof *p)
+// Memory for one evaluation: the buffers, and the work area of proof_eval. The lock also protects the memos
+// of the proofs that use the area. Several areas let launches of several threads go on side by side.
+struct area {
+    struct lock lock;
+    char *memory;
+    size_t size;  // enough for each of its proofs
+};
+enum { AREAS = 4 };
+static struct area areas[AREAS] = {{.lock = LOCK_INIT(CHECK_PROVE)},
+                                   {.lock = LOCK_INIT(CHECK_PROVE)},
+                                   {.lock = LOCK_INIT(CHECK_PROVE)},
+                                   {.lock = LOCK_INIT(CHECK_PROVE)}};
+
+// Equal proofs, with equal sites, are one. The members but the memo's content never change.
+struct check_prove {
+    struct check_prove *next;
+    uint64_t hash;
+    struct proof proof;  // of the bytes that follow the struct
+    struct pass_check_asked *asked;
+    struct proof_memo *memo;
+    struct area *area;
+};
+enum { CHAINS = 256 };
+// Relaxed, with release and acquire of the heads: rows are only added, at the head, under the lock.
+static _Atomic(struct check_prove *) chains[CHAINS];
+static struct lock adding = LOCK_INIT(CHECK_PROVE_ADD);
+
+void check_prove_after_fork(void)
 {
-    return (p->head->naccesses * sizeof(struct proof_bound) + 15) / 16 * 16;
+    lock_after_fork(&adding);
+    for (unsigned i = 0; i < AREAS; i++)
+        lock_after_fork(&areas[i].lock);
 }
+
+// --- proofs that are known ---------------------------------------------------------------------------------
 
 static size_t buffers_size(const struct proof *p)
 {
     return (p->head->nroots * sizeof(struct buffer) + 15) / 16 * 16;
 }
 
-static size_t area_size(const struct proof *p)
+static size_t asked_size(const struct pass_check_kernel *k)
 {
-    return bounds_size(p) + buffers_size(p) + proof_work_size(p);
+    return k->naccesses * sizeof *k->asked;
 }
 
-void check_prove_after_fork(void)
+static uint64_t hash_of(const struct pass_check_kernel *k)
 {
-    for (unsigned i = 0; i < AREAS; i++)
-        lock_after_fork(&areas[i].lock);
+    return XXH3_64bits_withSeed(k->asked, asked_size(k), XXH3_64bits(k->proof.ptr, k->proof.len));
 }
 
-// Makes an area large enough. Its content does not matter. If out of memory it stays as it is.
-static void grow(struct area *a, size_t size)
+static struct check_prove *find_row(const struct pass_check_kernel *k, uint64_t hash)
+{
+    // Acquire: pairs with the release in add_row.
+    struct check_prove *row = atomic_load_explicit(&chains[hash % CHAINS], memory_order_acquire);
+    while (row && (row->hash != hash || row->proof.head->size != k->proof.len ||
+                   memcmp(row->proof.head, k->proof.ptr, k->proof.len) != 0 ||
+                   memcmp(row->asked, k->asked, asked_size(k)) != 0))
+        row = row->next;
+    return row;
+}
+
+// Makes an area large enough. Returns false if out of memory.
+static bool grow(struct area *a, size_t size)
 {
     lock_take(&a->lock);
-    if (a->size < size) {
-        char *memory = mem_alloc(size);
-        if (memory) {
-            mem_free(a->memory);
-            a->memory = memory;
-            a->size = size;
-        }
+    char *memory = a->size < size ? mem_alloc(size) : NULL;
+    if (memory) {
+        mem_free(a->memory);
+        a->memory = memory;
+        a->size = size;
     }
+    bool enough = a->size >= size;
     lock_give(&a->lock);
+    return enough;
 }
 
-void check_prove_found(struct check_prove *p, const struct pass_check_kernel *kernel)
+static size_t round_up(size_t size)
 {
-    p->kernel = NULL;
-    if (kernel->proved == PASS_CHECK_FULL || proof_read(kernel->proof.ptr, kernel->proof.len, &p->proof))
-        return;
-    for (unsigned i = 0; i < AREAS; i++)
-        grow(&areas[i], area_size(&p->proof));
-    p->kernel = kernel;
+    return (size + 15) / 16 * 16;
 }
 
-// Takes an area that is free, or waits for the first one.
-static struct area *take(void)
+// Requires the lock. Returns NULL if out of memory.
+static struct check_prove *add_row(const struct pass_check_kernel *k, uint64_t hash)
 {
-    for (unsigned i = 0; i < AREAS; i++)
-        if (lock_try(&areas[i].lock))
-            return &areas[i];
-    lock_take(&areas[0].lock);
-    return &areas[0];
+    struct proof given;
+    if (proof_read(k->proof.ptr, k->proof.len, &given))
+        return NULL;
+    size_t head = round_up(sizeof(struct check_prove)), bytes = round_up(k->proof.len),
+           asked = round_up(asked_size(k));
+    char *memory = mem_alloc(head + bytes + asked + proof_memo_size(&given));
+    struct area *area = &areas[hash / CHAINS % AREAS];
+    if (!memory || !grow(area, buffers_size(&given) + proof_work_size(&given))) {
+        mem_free(memory);
+        return NULL;
+    }
+    struct check_prove *row = (struct check_prove *)memory;
+    *row = (struct check_prove){.hash = hash, .area = area};
+    memcpy(memory + head, k->proof.ptr, k->proof.len);
+    row->asked = memcpy(memory + head + bytes, k->asked, asked_size(k));
+    proof_read(memory + head, k->proof.len, &row->proof);
+    lock_take(&area->lock);
+    row->memo =
+        proof_memo_init(&row->proof, memory + head + bytes + asked, area->memory + buffers_size(&row->proof));
+    lock_give(&area->lock);
+    row->next = atomic_load_explicit(&chains[hash % CHAINS], memory_order_relaxed);
+    // Release: pairs with the acquire in find_row.
+    atomic_store_explicit(&chains[hash % CHAINS], row, memory_order_release);
+    return row;
 }
+
+const struct check_prove *check_prove_found(const struct pass_check_kernel *kernel)
+{
+    if (kernel->proved == PASS_CHECK_FULL)
+        return NULL;
+    uint64_t hash = hash_of(kernel);
+    struct check_prove *row = find_row(kernel, hash);
+    if (row)
+        return row;
+    lock_take(&adding);
+    row = find_row(kernel, hash);
+    row = row ? row : add_row(kernel, hash);
+    lock_give(&adding);
+    return row;
+}
+
+// --- launches ----------------------------------------------------------------------------------------------
 
 // Finds the buffer of a root. Call it inside an epoch section.
 static struct judge_buffer find(const struct proof_root *root, const struct proof_launch *l)
@@ -106,13 +168,13 @@ static struct judge_buffer find(const struct proof_root *root, const struct proo
 static bool is_right(const struct check_prove *p, const struct proof_launch *l, uint32_t access,
                      const struct proof_bound *bound, struct buffer *buffers)
 {
-    const struct pass_check_asked *asked = &p->kernel->asked[access];
+    uint32_t asked = p->asked[access].root;
     if (bound->verdict == PROOF_UNREACHABLE)
         return true;
     if (bound->verdict != PROOF_BOUNDED || bound->root == PROOF_NONE)
         return false;
     const struct proof_root *root = &p->proof.roots[bound->root];
-    if (asked->root != PASS_CHECK_ANY_ROOT && (root->kind != PROOF_ROOT_PARAM || root->at != asked->root))
+    if (asked != PASS_CHECK_ANY_ROOT && (root->kind != PROOF_ROOT_PARAM || root->at != asked))
         return false;
     struct buffer *b = &buffers[bound->root];
     if (!b->looked_up)
@@ -120,19 +182,18 @@ static bool is_right(const struct check_prove *p, const struct proof_launch *l, 
     return judge_bound(bound, &b->judged).verdict == JUDGE_INSIDE;
 }
 
-static bool all_right(const struct check_prove *p, const struct proof_launch *l, struct area *a)
+// Requires the lock of the proof's area.
+static bool all_right(const struct check_prove *p, const struct proof_launch *l)
 {
-    const struct proof *proof = &p->proof;
-    struct proof_bound *bounds = (struct proof_bound *)a->memory;
-    struct buffer *buffers = (struct buffer *)(a->memory + bounds_size(proof));
-    void *work = a->memory + bounds_size(proof) + buffers_size(proof);
-    if (a->size < area_size(proof) || proof_eval(proof, l, work, bounds, NULL))
+    struct buffer *buffers = (struct buffer *)p->area->memory;
+    const struct proof_bound *bounds;
+    if (proof_memo_eval(p->memo, l, p->area->memory + buffers_size(&p->proof), &bounds, NULL))
         return false;
-    memset(buffers, 0, buffers_size(proof));
+    memset(buffers, 0, buffers_size(&p->proof));
     unsigned section = epoch_enter();
     bool right = true;
-    for (uint32_t i = 0; i < proof->head->naccesses && right; i++)
-        right = p->kernel->asked[i].site == PASS_CHECK_UNASKED || is_right(p, l, i, &bounds[i], buffers);
+    for (uint32_t i = 0; i < p->proof.head->naccesses && right; i++)
+        right = p->asked[i].site == PASS_CHECK_UNASKED || is_right(p, l, i, &bounds[i], buffers);
     epoch_leave(section);
     return right;
 }
@@ -140,22 +201,21 @@ static bool all_right(const struct check_prove *p, const struct proof_launch *l,
 bool check_prove_holds(const struct check_prove *p, const struct launch_call *l, const void *bytes,
                        size_t size)
 {
-    struct proof_launch launch = {
-        .dynamic_shared = l->shared, .params_size = (uint32_t)size, .params = bytes};
-    if (!p->kernel)
-        return false;
-    memcpy(launch.grid, l->grid, sizeof launch.grid);
-    memcpy(launch.block, l->block, sizeof launch.block);
-    struct area *a = take();
-    bool holds = all_right(p, &launch, a);
-    lock_give(&a->lock);
+    struct proof_launch launch = {.grid = {l->grid[0], l->grid[1], l->grid[2]},
+                                  .block = {l->block[0], l->block[1], l->block[2]},
+                                  .dynamic_shared = l->shared,
+                                  .params_size = (uint32_t)size,
+                                  .params = bytes};
+    lock_take(&p->area->lock);
+    bool holds = all_right(p, &launch);
+    lock_give(&p->area->lock);
     return holds;
 }
 
-bool check_prove_says(const struct pass_check_kernel *kernel, uint32_t site)
+bool check_prove_says(const struct check_prove *p, uint32_t site)
 {
-    for (uint32_t i = 0; i < kernel->naccesses; i++)
-        if (kernel->asked[i].site == site)
+    for (uint32_t i = 0; i < p->proof.head->naccesses; i++)
+        if (p->asked[i].site == site)
             return true;
     return false;
 }

@@ -15,21 +15,19 @@
 
 struct launch_call;
 
-// A kernel's proof, made ready for launches.
-struct check_prove {
-    struct proof proof;
-    const struct pass_check_kernel *kernel;  // NULL: it has none that would save anything
-};
+// A kernel's proof, made ready for launches. It stays for the life of the process: modules that are loaded
+// again find theirs.
+struct check_prove;
 
-// Makes a proof ready, and memory for its evaluation. It is valid as long as the kernel's row.
-void check_prove_found(struct check_prove *p, const struct pass_check_kernel *kernel);
+// Returns NULL if a proof would save nothing, or out of memory.
+const struct check_prove *check_prove_found(const struct pass_check_kernel *kernel);
 
 // Returns whether the launch is proved. bytes: the program's parameters.
 bool check_prove_holds(const struct check_prove *p, const struct launch_call *l, const void *bytes,
                        size_t size);
 
 // Returns whether a proof that holds says that the access at a site is right.
-bool check_prove_says(const struct pass_check_kernel *kernel, uint32_t site);
+bool check_prove_says(const struct check_prove *p, uint32_t site);
 
 void check_prove_after_fork(void);
 
