@@ -12,10 +12,10 @@
 enum { PARAMS = 4096 };     // pointers that a kernel's parameters have room for
 enum { MOST_ROUNDS = 24 };  // after these, what still changes has no root
 
-const char *const roots_kind_names[ROOTS_KINDS] = {[ROOTS_NONE] = "none",         [ROOTS_NUMBER] = "number",
-                                                   [ROOTS_OTHER] = "other",       [ROOTS_PARAM] = "param",
-                                                   [ROOTS_VARIABLE] = "variable", [ROOTS_GENERIC] = "generic", [ROOTS_VALUE] = "value",
-                                                   [ROOTS_WEB] = "web",           [ROOTS_OWN] = "own"};
+const char *const roots_kind_names[ROOTS_KINDS] = {
+    [ROOTS_NONE] = "none",   [ROOTS_NUMBER] = "number",     [ROOTS_OTHER] = "other",
+    [ROOTS_PARAM] = "param", [ROOTS_VARIABLE] = "variable", [ROOTS_GENERIC] = "generic",
+    [ROOTS_VALUE] = "value", [ROOTS_WEB] = "web",           [ROOTS_OWN] = "own"};
 
 struct input {
     const struct ptx_module *m;
@@ -288,8 +288,7 @@ static struct roots_of by_rule(const struct solving *s, uint32_t v)
     case ROOTS_FIXED: return rule->a.of;
     case ROOTS_ITSELF: return (struct roots_of){ROOTS_VALUE, v};
     case ROOTS_COPY: return of_source(s, &rule->a);
-    case ROOTS_CONVERT:
-        return roots_convert(s->r->m, of_source(s, &rule->a), (enum ptx_space)rule->space);
+    case ROOTS_CONVERT: return roots_convert(s->r->m, of_source(s, &rule->a), (enum ptx_space)rule->space);
     case ROOTS_PICK: return resolve(merge(of_source(s, &rule->a), of_source(s, &rule->b), self), self);
     case ROOTS_SUM:
     case ROOTS_DIFF: break;

@@ -151,8 +151,7 @@ static struct roots_rule of_cvta(const struct reading *d)
 {
     const struct ptx_form *form = d->s->form;
     struct roots_rule rule = copy_of(d, 1);
-    enum ptx_space space =
-        form->nspaces ? ptx_space_is((enum ptx_space)form->spaces[0]) : PTX_SPACE_GLOBAL;
+    enum ptx_space space = form->nspaces ? ptx_space_is((enum ptx_space)form->spaces[0]) : PTX_SPACE_GLOBAL;
     rule.pointer = true;
     if (space == PTX_SPACE_GLOBAL)
         return rule;

@@ -6,12 +6,12 @@
 #include "flow/roots.h"
 
 enum roots_how {
-    ROOTS_FIXED,   // a.of
-    ROOTS_ITSELF,  // a pointer that is not computed: loaded, returned
-    ROOTS_COPY,    // a
-    ROOTS_SUM,     // a + b
-    ROOTS_DIFF,    // a - b
-    ROOTS_PICK,    // a or b
+    ROOTS_FIXED,    // a.of
+    ROOTS_ITSELF,   // a pointer that is not computed: loaded, returned
+    ROOTS_COPY,     // a
+    ROOTS_SUM,      // a + b
+    ROOTS_DIFF,     // a - b
+    ROOTS_PICK,     // a or b
     ROOTS_CONVERT,  // a, as an address of the space `space`
 };
 

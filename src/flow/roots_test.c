@@ -16,9 +16,10 @@
 
 enum { FUNCTIONS = 4000, LABELS = 6, WALKS = 30, BLOCKS = 60 };
 
-#define HEAD                                                                                               \
-    ".version 8.0\n.target sm_90\n.address_size 64\n.global .align 4 .b8 table[64];\n"                     \
-    ".extern .global .align 4 .b8 unknown[];\n.shared .align 4 .b8 tile[64];\n.extern .shared .align 4 .b8 dynamic[];\n.extern .func (.param .b64 " \
+#define HEAD                                                                                                 \
+    ".version 8.0\n.target sm_90\n.address_size 64\n.global .align 4 .b8 table[64];\n"                       \
+    ".extern .global .align 4 .b8 unknown[];\n.shared .align 4 .b8 tile[64];\n.extern .shared .align 4 .b8 " \
+    "dynamic[];\n.extern .func (.param .b64 "                                                                \
     "r) get ();\n"
 #define KERNEL                                                                                               \
     HEAD                                                                                                     \
@@ -72,7 +73,8 @@ static void put_stmt(FILE *to, struct brute_random *r)
     case 15: fprintf(to, "selp.b32 %%s%u, %%s%u, %%s%u, %%p1;\n", a % 4, b % 4, c % 4); break;
     case 16: fprintf(to, "cvt.u64.u32 %%d%u, %%s%u;\ncvta.shared.u64 %%d%u, %%d%u;\n", a, b % 4, a, a); break;
     case 17:
-        fprintf(to, "cvta.to.shared.u64 %%n0, %%d%u;\ncvt.u32.u64 %%s%u, %%n0;\nld.shared.u32 %%r2, [%%s%u];\n",
+        fprintf(to,
+                "cvta.to.shared.u64 %%n0, %%d%u;\ncvt.u32.u64 %%s%u, %%n0;\nld.shared.u32 %%r2, [%%s%u];\n",
                 b, a % 4, a % 4);
         break;
     default: fprintf(to, "st.global.u32 [%%d%u], %%r3;\n", a); break;

@@ -371,8 +371,7 @@ static void new_registers(struct check_func *k)
 {
     struct edit *e = k->k->c->edit;
     uint32_t *wide[] = {&k->t, &k->base, &k->limit, &k->size, &k->root, &k->what, &k->word, &k->first};
-    uint32_t *narrow[] = {&k->verdict, &k->slot,        &k->x,
-                          &k->narrow,  &k->narrow_base, &k->narrow_limit},
+    uint32_t *narrow[] = {&k->verdict, &k->slot, &k->x, &k->narrow, &k->narrow_base, &k->narrow_limit},
              *bits[] = {&k->bad, &k->other, &k->ok};
     for (unsigned i = 0; i < sizeof wide / sizeof *wide; i++)
         *wide[i] = edit_new_reg(e, PTX_U64);

@@ -36,7 +36,8 @@ static bool wants(struct check_func *k, const struct ptx_stmt *s, const struct p
     uint32_t *left = k->left.left;
     if ((!mem->reads && !mem->writes) || !is_memory(space))
         return false;
-    if (space == PTX_SPACE_PARAM && mem->addr->sub != PTX_BASE_REG)
+    // Parameters of calls are accessed by their names only.
+    if (space == PTX_SPACE_PARAM && mem->addr->sub != PTX_BASE_REG && !check_is_anywhere(k, mem->addr->id))
         return false;
     bool plain = mem->extent == PTX_EXTENT_PLAIN && mem->bytes && mem->bytes <= UINT16_MAX && !mem->unless;
     if (mem->collective)
@@ -103,7 +104,8 @@ static bool has_local_symbol(const struct check_func *k, const struct ptx_stmt *
 {
     for (uint32_t i = 0; i < s->nslots; i++) {
         const struct ptx_operand *o = &s->operands[i];
-        if ((o->kind == PTX_SYM || (o->kind == PTX_ADDR && o->sub == PTX_BASE_SYM)) && !check_is_anywhere(k, o->id))
+        if ((o->kind == PTX_SYM || (o->kind == PTX_ADDR && o->sub == PTX_BASE_SYM)) &&
+            !check_is_anywhere(k, o->id))
             return true;
     }
     return false;

@@ -104,12 +104,10 @@ static void describe(struct check_func *k, const struct ptx_stmt *s, struct pass
     site->text = keep(arena, (struct str){rest.ptr, end ? (size_t)(end - rest.ptr) : 0});
 }
 
-static const uint8_t roots[ROOTS_KINDS] = {[ROOTS_PARAM] = PASS_CHECK_PARAM,
-                                           [ROOTS_VARIABLE] = PASS_CHECK_VARIABLE,
-                                           [ROOTS_GENERIC] = PASS_CHECK_VARIABLE,
-                                           [ROOTS_VALUE] = PASS_CHECK_LOADED,
-                                           [ROOTS_WEB] = PASS_CHECK_WEB,
-                                           [ROOTS_OWN] = PASS_CHECK_OWN};
+static const uint8_t roots[ROOTS_KINDS] = {
+    [ROOTS_PARAM] = PASS_CHECK_PARAM,      [ROOTS_VARIABLE] = PASS_CHECK_VARIABLE,
+    [ROOTS_GENERIC] = PASS_CHECK_VARIABLE, [ROOTS_VALUE] = PASS_CHECK_LOADED,
+    [ROOTS_WEB] = PASS_CHECK_WEB,          [ROOTS_OWN] = PASS_CHECK_OWN};
 
 static enum pass_check_space space_of(const struct ptx_module *m, const struct check_access *a)
 {

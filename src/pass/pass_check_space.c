@@ -82,9 +82,8 @@ static bool step(const struct check_func *k, uint32_t *value, int64_t *offset)
     if (more != (int32_t)more)
         return false;
     *offset += more;
-    *value = from->kind == PTX_SYM
-                 ? REACH_NONE
-                 : reach_read(k->reach, v->place, regs_index(k->reach->regs, from->id));
+    *value = from->kind == PTX_SYM ? REACH_NONE
+                                   : reach_read(k->reach, v->place, regs_index(k->reach->regs, from->id));
     return from->kind == PTX_SYM || *value != REACH_NONE;
 }
 

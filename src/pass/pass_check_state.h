@@ -107,9 +107,9 @@ bool check_is_variable(struct roots_of root);
 bool check_is_global(enum ptx_space space);  // or generic
 // Whether the root is the shared memory whose size the launch gives.
 bool check_is_dynamic(const struct check_func *k, struct roots_of root);
-int check_find_declared(struct check_func *k);                        // fills k->declared; 0 or -ENOMEM
-bool check_is_anywhere(const struct check_func *k, uint32_t sym);     // it can be named at any place
-bool check_is_narrow(const struct check_func *k, uint32_t reg);       // it has 32 bits
+int check_find_declared(struct check_func *k);                     // fills k->declared; 0 or -ENOMEM
+bool check_is_anywhere(const struct check_func *k, uint32_t sym);  // it can be named at any place
+bool check_is_narrow(const struct check_func *k, uint32_t reg);    // it has 32 bits
 // Whether accesses of a space can be compared with the bounds of a root.
 bool check_reaches(const struct check_func *k, struct roots_of root, enum ptx_space space);
 // Finds the offset of an access in its variable, if that is a constant.

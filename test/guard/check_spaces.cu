@@ -197,6 +197,66 @@ static void shared_either(bool bad)
     expect(out, 64, seven);
 }
 
+// --- local and constant memory, parameters -----------------------------------------------------------------
+
+__global__ void in_frame(int *out, int n, int at)
+{
+    int frame[20];
+    for (int i = 0; i < n; i++)
+        frame[(i * 5 + at) % 21] = 7;
+    out[threadIdx.x] = frame[at] == 7 ? 7 : frame[at + 1];
+}
+
+static void local_array(bool bad)
+{
+    in_frame<<<1, 32>>>(take<int>(32), bad ? 21 : 2, 1);
+    wait();
+}
+
+__constant__ int table[16] = {7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7};
+__constant__ int behind[16] = {1, 2, 3};
+__global__ void from_table(int *out, int n)
+{
+    int i = threadIdx.x % n;
+    out[threadIdx.x] = table[i] + behind[0] - 1;
+}
+
+static void constant_array(bool bad)
+{
+    from_table<<<1, 32>>>(take<int>(32), 16 + bad);
+    wait();
+}
+
+struct settings {
+    int values[12];
+    int last;
+};
+__global__ void from_settings(const __grid_constant__ settings s, int *out, int n)
+{
+    out[threadIdx.x] = s.values[threadIdx.x % n] + s.last;
+}
+
+// The element behind the array is another one of the structure; only the end of the structure is known.
+static void parameter_array(bool bad)
+{
+    settings s = {};
+    from_settings<<<1, 32>>>(s, take<int>(32), 12 + 2 * bad);
+    wait();
+}
+
+// nvcc copies such a structure to local memory.
+__global__ void from_copy(settings s, int *out, int n)
+{
+    out[threadIdx.x] = s.values[threadIdx.x % n] + s.last;
+}
+
+static void parameter_copy(bool bad)
+{
+    settings s = {};
+    from_copy<<<1, 32>>>(s, take<int>(32), 12 + 2 * bad);
+    wait();
+}
+
 static const struct check_case cases[] = {
     {"shared_neighbour", shared_neighbour, "shared-buffer-overflow"},
     {"shared_read", shared_read, "shared-buffer-overflow"},
@@ -207,6 +267,10 @@ static const struct check_case cases[] = {
     {"shared_rows", shared_rows, "shared-buffer-overflow"},
     {"shared_vector", shared_vector, "shared-buffer-overflow"},
     {"shared_either", shared_either, "shared-buffer-overflow"},
+    {"local_array", local_array, "local-buffer-overflow"},
+    {"constant_array", constant_array, "global-buffer-overflow"},
+    {"parameter_array", parameter_array, "global-buffer-overflow"},
+    {"parameter_copy", parameter_copy, "local-buffer-overflow|global-buffer-overflow"},
 };
 
 int main(int argc, char **argv)
