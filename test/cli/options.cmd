@@ -239,6 +239,11 @@ $ moat options
     for: explain,report,run
     default: 100
     now: 100 (default)
+--proofs=on|off|check
+    with --mode=check, leave out checks that a proof at the launch covers (on), or none (off), or report where checks and proofs disagree (check)
+    for: run
+    default: on
+    now: on (default)
 --raw
     print PTX as it is stored, decompressed but not parsed
     for: ptx print
