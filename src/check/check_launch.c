@@ -190,7 +190,9 @@ static void fill_pairs(const struct pass_check_kernel *checks, const char *bytes
         uint64_t pointer = 0, offset = checks->pairs[i].offset;
         if (size >= sizeof pointer && offset <= size - sizeof pointer)
             memcpy(&pointer, bytes + offset, sizeof pointer);
-        pairs[i] = pair_of(pointer, checks->pairs[i].span);
+        // An access that needs more alignment than the pointer has is judged by the kernel.
+        bool aligned = !(pointer & (checks->pairs[i].align - 1));
+        pairs[i] = aligned ? pair_of(pointer, checks->pairs[i].span) : (struct kcheck_pair){0, 0};
     }
     epoch_leave(section);
 }

@@ -26,6 +26,7 @@
 // Bounds that the host computes for the root at `offset` of the program's parameters.
 struct pass_check_pair {
     uint32_t offset, span;
+    uint32_t align;  // the pair accepts nothing unless the root is a multiple of this
 };
 
 struct pass_check_param {

@@ -4,7 +4,7 @@
 //   check KERNELS SITES FUNCTIONS
 //   checked NAME HIDDEN BYTES PARAMS PAIRS          for each kernel, followed by its
 //   param OFFSET SIZE
-//   pair OFFSET SPAN
+//   pair OFFSET SPAN ALIGN
 //   site FUNCTION LINE WIDTH FLAGS ROOT SPACE FRAMES TEXT   for each site, followed by its
 //   variable NAME SIZE                              if the root is one
 //   frame LINE INLINED FUNCTION<tab>FILE            innermost first
@@ -24,7 +24,7 @@ static void write_kernel(const struct pass_check_kernel *k, struct out *to)
     for (uint32_t i = 0; i < k->nparams; i++)
         out_fmt(to, "param %u %u\n", k->params[i].offset, k->params[i].size);
     for (uint32_t i = 0; i < k->npairs; i++)
-        out_fmt(to, "pair %u %u\n", k->pairs[i].offset, k->pairs[i].span);
+        out_fmt(to, "pair %u %u %u\n", k->pairs[i].offset, k->pairs[i].span, k->pairs[i].align);
 }
 
 static void write_site(const struct pass_check_site *s, struct out *to)
@@ -141,6 +141,7 @@ static void read_kernel(struct reading *r, struct pass_check_kernel *k)
         line = next(r, STR("pair"));
         k->pairs[i].offset = number(r, &line, UINT32_MAX);
         k->pairs[i].span = number(r, &line, UINT32_MAX);
+        k->pairs[i].align = number(r, &line, UINT32_MAX);
         ends(r, line);
     }
 }

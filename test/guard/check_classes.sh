@@ -31,6 +31,7 @@ check_classes far
 check_classes freed
 check_classes late
 check_classes idioms
+check_classes misaligned
 check_places shared
 check_places local
 check_places constant
