@@ -232,7 +232,9 @@ static void fill_pairs(const struct pass_check_variant *v, const char *bytes, si
         uint64_t pointer = 0, offset = v->pairs[i].offset;
         if (size >= sizeof pointer && offset <= size - sizeof pointer)
             memcpy(&pointer, bytes + offset, sizeof pointer);
-        pairs[i] = pair_of(pointer, v->pairs[i].span);
+        // An access that needs more alignment than the pointer has is judged by the kernel.
+        bool aligned = !(pointer & (v->pairs[i].align - 1));
+        pairs[i] = aligned ? pair_of(pointer, v->pairs[i].span) : (struct kcheck_pair){0, 0};
     }
     epoch_leave(section);
 }

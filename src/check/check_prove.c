@@ -17,6 +17,7 @@
 // The buffer of a root, as the launch finds it.
 struct buffer {
     bool looked_up;
+    uint64_t pointer;  // 0 for variables
     struct judge_buffer judged;
 };
 
@@ -149,19 +150,20 @@ const struct check_prove *check_prove_found(const struct pass_check_kernel *kern
 // --- launches ----------------------------------------------------------------------------------------------
 
 // Finds the buffer of a root. Call it inside an epoch section.
-static struct judge_buffer find(const struct proof_root *root, const struct proof_launch *l)
+static struct buffer find(const struct proof_root *root, const struct proof_launch *l)
 {
     uint64_t pointer = 0;
     if (root->kind != PROOF_ROOT_PARAM)
-        return judge_variable(root, l->dynamic_shared);
+        return (struct buffer){true, 0, judge_variable(root, l->dynamic_shared)};
     if (root->at <= l->params_size && l->params_size - root->at >= sizeof pointer)
         memcpy(&pointer, (const char *)l->params + root->at, sizeof pointer);
     const struct track_block *b = pointer ? track_announced(pointer) : NULL;
     b = b || !pointer ? b : track_live(pointer);
     // When memory of a graph is valid is unknown.
     if (!b || b->facts.family == TRACK_GRAPH)
-        return (struct judge_buffer){.known = false};
-    return (struct judge_buffer){.known = true, .size = b->range.size, .into = pointer - b->range.base};
+        return (struct buffer){true, pointer, {.known = false}};
+    return (struct buffer){
+        true, pointer, {.known = true, .size = b->range.size, .into = pointer - b->range.base}};
 }
 
 // Returns whether an access is right in every thread of the launch.
@@ -178,8 +180,9 @@ static bool is_right(const struct check_prove *p, const struct proof_launch *l, 
         return false;
     struct buffer *b = &buffers[bound->root];
     if (!b->looked_up)
-        *b = (struct buffer){true, find(root, l)};
-    return judge_bound(bound, &b->judged).verdict == JUDGE_INSIDE;
+        *b = find(root, l);
+    return !(b->pointer & (p->asked[access].align - 1)) &&
+           judge_bound(bound, &b->judged).verdict == JUDGE_INSIDE;
 }
 
 // Requires the lock of the proof's area.

@@ -184,6 +184,7 @@ static enum report_type type_of(const struct error_ring_record *r, const struct 
                                    : REPORT_HEAP_OVERFLOW;
     case KCHECK_USE_FREED: return REPORT_USE_AFTER_FREE;
     case KCHECK_NULL: return REPORT_NULL_DEREFERENCE;
+    case KCHECK_MISALIGNED: return REPORT_MISALIGNED;
     case KCHECK_OUTSIDE_VARIABLE:
         return site && site->space == PASS_CHECK_IN_SHARED  ? REPORT_SHARED_OVERFLOW
                : site && site->space == PASS_CHECK_IN_LOCAL ? REPORT_LOCAL_OVERFLOW
@@ -248,6 +249,11 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         add_nearest(&f);
     if (r->kind == KCHECK_OUTSIDE_VARIABLE && site && !placed)
         add_variable(&f, site, r->payload[1]);
+    static char note[100];  // under the lock
+    snprintf(note, sizeof note, "an access of %llu bytes needs an address that is a multiple of them",
+             (unsigned long long)f.bytes);
+    if (r->kind == KCHECK_MISALIGNED)
+        f.note = note;
     f.type = type_of(r, &f, site);
     return guard_report_keyed(&f);
 }

@@ -127,6 +127,8 @@ enum kcheck_flags {
     KCHECK_ROOT = 16,           // `root` is valid; without it only the address itself is looked up
     KCHECK_VARIABLE_LEFT = 32,  // the root is a variable, of any space, and the access is outside of it
     KCHECK_DYNAMIC = 64,        // the variable is all of the dynamic shared memory
+    KCHECK_ALIGNED = 128,       // the address must be a multiple of the width
+    KCHECK_INSIDE = 256,        // the access is inside; only its alignment is to be judged
 };
 enum kcheck_verdict { KCHECK_PERFORM, KCHECK_SKIP };
 
@@ -139,6 +141,7 @@ enum kcheck_kind {
     KCHECK_USE_FREED,         // the root's block, or that of the address, was freed
     KCHECK_NULL,              // the root is null, or the address is in the first 64 KiB
     KCHECK_OUTSIDE_VARIABLE,  // KCHECK_VARIABLE_LEFT
+    KCHECK_MISALIGNED,        // KCHECK_ALIGNED, and nothing else is wrong
     KCHECK_STRAY,  // the address is in no block that is tracked: performed; the host asks the driver
     KCHECK_KINDS,
 };

@@ -262,6 +262,8 @@ static int analyse(struct check_func *k)
     if (!err)
         err = flow_reaching(&k->flow, &k->reach);
     if (!err)
+        err = multiples_build(k->roots, &k->arena, &k->multiples);
+    if (!err)
         err = arrays(k);
     if (!err)
         err = check_plan(k);

@@ -29,6 +29,7 @@
 // Bounds that the host computes for the root at `offset` of the program's parameters.
 struct pass_check_pair {
     uint32_t offset, span;
+    uint32_t align;  // the pair accepts nothing unless the root is a multiple of this
 };
 
 struct pass_check_param {
@@ -52,8 +53,9 @@ enum pass_check_proved {
 
 // What a proof must say of one of its accesses. Not asked for: site is PASS_CHECK_UNASKED.
 struct pass_check_asked {
-    uint32_t site;  // the access in pass_check.sites
-    uint32_t root;  // offset of the parameter that must be its root; PASS_CHECK_ANY_ROOT
+    uint32_t site;   // the access in pass_check.sites
+    uint32_t root;   // offset of the parameter that must be its root; PASS_CHECK_ANY_ROOT
+    uint32_t align;  // the root, if it is a parameter, must be a multiple of this
 };
 #define PASS_CHECK_UNASKED UINT32_MAX
 #define PASS_CHECK_ANY_ROOT UINT32_MAX

@@ -5,9 +5,9 @@
 //   checked NAME HIDDEN PARAMS PROVED               for each kernel, followed by its
 //   param OFFSET SIZE
 //   variant BYTES PAIRS                             the full one, followed by its
-//   pair OFFSET SPAN
+//   pair OFFSET SPAN ALIGN
 //   proof SIZE ACCESSES DIGITS                      unless PROVED is FULL; bytes in hexadecimal; followed by
-//   asked SITE ROOT                                 for each of its accesses, and by the rest's
+//   asked SITE ROOT ALIGN                           for each of its accesses, and by the rest's
 //   variant ...                                     if PROVED is REST
 //   site FUNCTION LINE WIDTH FLAGS ROOT SPACE FRAMES TEXT   for each site, followed by its
 //   variable NAME SIZE                              if the root is one
@@ -26,7 +26,7 @@ static void write_variant(const struct pass_check_variant *v, struct out *to)
 {
     out_fmt(to, "variant %u %u\n", v->hidden_bytes, v->npairs);
     for (uint32_t i = 0; i < v->npairs; i++)
-        out_fmt(to, "pair %u %u\n", v->pairs[i].offset, v->pairs[i].span);
+        out_fmt(to, "pair %u %u %u\n", v->pairs[i].offset, v->pairs[i].span, v->pairs[i].align);
 }
 
 static void write_proof(const struct pass_check_kernel *k, struct out *to)
@@ -40,7 +40,7 @@ static void write_proof(const struct pass_check_kernel *k, struct out *to)
     }
     out_char(to, '\n');
     for (uint32_t i = 0; i < k->naccesses; i++)
-        out_fmt(to, "asked %u %u\n", k->asked[i].site, k->asked[i].root);
+        out_fmt(to, "asked %u %u %u\n", k->asked[i].site, k->asked[i].root, k->asked[i].align);
 }
 
 static void write_kernel(const struct pass_check_kernel *k, struct out *to)
@@ -159,6 +159,7 @@ static void read_variant(struct reading *r, struct pass_check_variant *v)
         line = next(r, STR("pair"));
         v->pairs[i].offset = number(r, &line, UINT32_MAX);
         v->pairs[i].span = number(r, &line, UINT32_MAX);
+        v->pairs[i].align = number(r, &line, UINT32_MAX);
         ends(r, line);
     }
 }
@@ -203,6 +204,7 @@ static void read_proof(struct reading *r, struct pass_check_kernel *k)
         line = next(r, STR("asked"));
         k->asked[i].site = number(r, &line, UINT32_MAX);
         k->asked[i].root = number(r, &line, UINT32_MAX);
+        k->asked[i].align = number(r, &line, UINT32_MAX);
         ends(r, line);
     }
 }

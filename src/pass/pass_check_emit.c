@@ -128,6 +128,40 @@ static void address_of(struct check_func *k, uint32_t segment, const struct chec
     }
 }
 
+// Sets k->bad also if the address is not aligned.
+static void check_aligned(struct check_func *k, uint32_t at, const struct check_range *r,
+                          struct ptx_operand guard, bool narrow)
+{
+    uint32_t reg = narrow ? k->x : k->root;
+    if (!r->align || r->by_host)
+        return;
+    if (r->guard == PTX_NONE)
+        BEFORE(k, at, narrow ? "setp.ne.or.u32 %0, %1, 0, %0;" : "setp.ne.or.u64 %0, %1, 0, %0;",
+               edit_reg(k->bad), edit_reg(reg));
+    else
+        BEFORE(k, at,
+               narrow ? "setp.ne.and.u32 %2, %1, 0, %3;\nor.pred %0, %0, %2;"
+                      : "setp.ne.and.u64 %2, %1, 0, %3;\nor.pred %0, %0, %2;",
+               edit_reg(k->bad), edit_reg(reg), edit_reg(k->other), guard);
+}
+
+// Sets k->root to what the address in k->t, or k->x to what the one in a register of 32 bits, is more than a
+// multiple of the alignment.
+static void take_rest(struct check_func *k, uint32_t at, const struct check_range *r, uint32_t narrow)
+{
+    int64_t mask = (int64_t)r->align - 1;
+    if (!r->align || r->by_host)
+        return;
+    if (narrow != PTX_NONE)
+        BEFORE(k, at, "add.s32 %0, %1, %2;\nand.b32 %0, %0, %3;", edit_reg(k->x), edit_reg(narrow),
+               edit_imm(r->aligned_at & mask), edit_imm(mask));
+    else if ((r->aligned_at - r->low) & mask)
+        BEFORE(k, at, "add.s64 %0, %1, %2;\nand.b64 %0, %0, %3;", edit_reg(k->root), edit_reg(k->t),
+               edit_imm((r->aligned_at - r->low) & mask), edit_imm(mask));
+    else
+        BEFORE(k, at, "and.b64 %0, %1, %2;", edit_reg(k->root), edit_reg(k->t), edit_imm(mask));
+}
+
 // The same as the end of check_range, for the address of a variable in a register of 32 bits.
 static void check_narrow(struct check_func *k, uint32_t segment, const struct check_range *r, bool more,
                          struct ptx_operand guard)
@@ -135,6 +169,7 @@ static void check_narrow(struct check_func *k, uint32_t segment, const struct ch
     uint32_t at = k->segments.items[segment].first;
     uint32_t reg = r->value == REACH_NONE ? r->reg : compute(k, segment, r->value);
     struct ptx_operand limit = edit_reg(k->narrow_limit);
+    take_rest(k, at, r, reg);
     BEFORE(k, at, "mov.u32 %0, %1;\nsub.u32 %2, %3, %0;", edit_reg(k->narrow_base), edit_sym(r->root.id),
            edit_reg(k->narrow), edit_reg(reg));
     if (r->low)
@@ -153,6 +188,7 @@ static void check_narrow(struct check_func *k, uint32_t segment, const struct ch
                more ? "setp.ge.and.u32 %3, %1, %2, %4;\nor.pred %0, %0, %3;"
                     : "setp.ge.and.u32 %0, %1, %2, %4;",
                edit_reg(k->bad), edit_reg(k->narrow), limit, edit_reg(k->other), guard);
+    check_aligned(k, at, r, guard, true);
 }
 
 // Sets k->bad if the range is not inside; `more`: it may be set already.
@@ -170,6 +206,7 @@ static void check_range(struct check_func *k, uint32_t segment, const struct che
     }
     address_of(k, segment, r);
     struct ptx_operand base = bounds(k, at, r, k->t);
+    take_rest(k, at, r, PTX_NONE);
     BEFORE(k, at, "sub.u64 %0, %0, %1;", edit_reg(k->t), base);
     if (r->guard == PTX_NONE)
         BEFORE(k, at, more ? "setp.ge.or.u64 %0, %1, %2, %0;" : "setp.ge.u64 %0, %1, %2;", edit_reg(k->bad),
@@ -179,6 +216,7 @@ static void check_range(struct check_func *k, uint32_t segment, const struct che
                more ? "setp.ge.and.u64 %3, %1, %2, %4;\nor.pred %0, %0, %3;"
                     : "setp.ge.and.u64 %0, %1, %2, %4;",
                edit_reg(k->bad), edit_reg(k->t), edit_reg(k->limit), edit_reg(k->other), guard);
+    check_aligned(k, at, r, guard, false);
 }
 
 static void emit_fast(struct check_func *k, uint32_t segment)
@@ -253,8 +291,9 @@ static bool root_of(struct check_func *k, uint32_t at, struct roots_of root)
     return false;
 }
 
-// Asks KCHECK_ACCESS; k->bad is then set if the access is to be skipped.
-static void ask(struct check_func *k, uint32_t at, const struct check_access *a)
+// Asks KCHECK_ACCESS; k->bad is then set if the access is to be skipped. k->ok is set if it is known to be
+// inside; `known`: that may be.
+static void ask(struct check_func *k, uint32_t at, const struct check_access *a, bool known)
 {
     const struct pass_check_site *site = &k->k->sites.items[a->site];
     uint32_t flags = site->flags;
@@ -265,12 +304,18 @@ static void ask(struct check_func *k, uint32_t at, const struct check_access *a)
         flags |= KCHECK_VARIABLE_LEFT;
     if (check_is_dynamic(k, a->root))
         flags |= KCHECK_DYNAMIC;
+    if (check_align_of(a) > 1)
+        flags |= KCHECK_ALIGNED;
     BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->what),
            edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, flags)));
     // A web may hold numbers as well as pointers; those have no bounds.
     if (a->root.kind == ROOTS_WEB && global)
         BEFORE(k, at, "setp.eq.u64 %0, %1, 0;\n@%0 mov.u64 %2, %3;", edit_reg(k->bad), edit_reg(k->root),
-               edit_reg(k->what), edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, site->flags)));
+               edit_reg(k->what),
+               edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, site->flags | (flags & KCHECK_ALIGNED))));
+    if (known)
+        BEFORE(k, at, "@%0 mov.u64 %1, %2;", edit_reg(k->ok), edit_reg(k->what),
+               edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, flags | KCHECK_INSIDE)));
     if (k->hidden == PTX_NONE)
         BEFORE(k, at, "mov.u64 %0, 0;", edit_reg(k->size));
     else
@@ -292,6 +337,21 @@ static bool own_range(const struct check_func *k, const struct check_access *a, 
     return a->root.kind != ROOTS_OWN && (a->root.kind != ROOTS_PARAM || r->pair != PTX_NONE);
 }
 
+// Sets k->ok if the address in k->t is inside; if it is aligned too, goes where the access is performed.
+static void inside_alone(struct check_func *k, uint32_t at, const struct check_access *a,
+                         const struct check_range *alone, uint32_t perform)
+{
+    struct ptx_operand base = bounds(k, at, alone, k->t);
+    BEFORE(k, at, "sub.u64 %0, %1, %2;\nsetp.lt.u64 %3, %0, %4;", edit_reg(k->root), edit_reg(k->t), base,
+           edit_reg(k->ok), edit_reg(k->limit));
+    if (check_align_of(a) == 1)
+        BEFORE(k, at, "@%0 bra %1;", edit_reg(k->ok), edit_sym(perform));
+    else
+        BEFORE(k, at, "and.b64 %0, %1, %2;\nsetp.eq.and.u64 %3, %0, 0, %4;\n@%3 bra %5;", edit_reg(k->root),
+               edit_reg(k->t), edit_imm((int64_t)check_align_of(a) - 1), edit_reg(k->bad), edit_reg(k->ok),
+               edit_sym(perform));
+}
+
 static void slow_access(struct check_func *k, uint32_t at, const struct check_access *a)
 {
     const struct ptx_stmt *s = &k->f->stmts[a->stmt];
@@ -310,17 +370,15 @@ static void slow_access(struct check_func *k, uint32_t at, const struct check_ac
     else
         BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_imm(addr->value));
     struct check_range alone;
-    if (own_range(k, a, &alone)) {
-        struct ptx_operand base = bounds(k, at, &alone, k->t);
-        BEFORE(k, at, "sub.u64 %0, %1, %2;\nsetp.lt.u64 %3, %0, %4;\n@%3 bra %5;", edit_reg(k->root),
-               edit_reg(k->t), base, edit_reg(k->bad), edit_reg(k->limit), edit_sym(perform));
-    }
+    bool known = own_range(k, a, &alone);
+    if (known)
+        inside_alone(k, at, a, &alone, perform);
     // Outside of global memory, what has no bounds is performed; KCHECK_ACCESS knows nothing of it.
-    const struct check_bounds *known = check_bounds_of(k, a->root);
-    if (known && !check_is_global((enum ptx_space)a->mem.space))
-        BEFORE(k, at, "setp.eq.u64 %0, %1, 0;\n@%0 bra %2;", edit_reg(k->bad), edit_reg(known->size),
+    const struct check_bounds *b = check_bounds_of(k, a->root);
+    if (b && !check_is_global((enum ptx_space)a->mem.space))
+        BEFORE(k, at, "setp.eq.u64 %0, %1, 0;\n@%0 bra %2;", edit_reg(k->bad), edit_reg(b->size),
                edit_sym(perform));
-    ask(k, at, a);
+    ask(k, at, a, known);
     BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(perform));
     clear_results(k, at, s);
     BEFORE(k, at, "bra %0;", edit_sym(next));

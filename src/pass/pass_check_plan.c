@@ -63,6 +63,14 @@ static bool is_plain_op(const struct ptx_stmt *s)
     }
 }
 
+// Whether the access is inside its variable and aligned whatever the program does.
+static bool is_right(const struct check_func *k, const struct check_access *a)
+{
+    struct check_range range = {0};
+    check_alignment(k, a, &range);
+    return !range.align && check_is_inside(k, a);
+}
+
 // Finds the access of a statement. Returns whether there is one that is checked.
 static bool find_access(struct check_func *k, uint32_t stmt, struct check_access *a)
 {
@@ -85,7 +93,7 @@ static bool find_access(struct check_func *k, uint32_t stmt, struct check_access
         if (!check_reaches(k, a->root, space))
             k->left.left[why_unknown(space)]++;
         else
-            found = roots_space(k->roots->m, a->root) == PTX_SPACE_GLOBAL || !check_is_inside(k, a);
+            found = roots_space(k->roots->m, a->root) == PTX_SPACE_GLOBAL || !is_right(k, a);
     }
     return found;
 }
@@ -231,12 +239,34 @@ static bool make_range(struct check_func *k, const struct check_access *a, uint3
     return is_available(k, range->value, first, 0);
 }
 
+// The same, with what is known of its alignment.
+static bool make_aligned_range(struct check_func *k, const struct check_access *a, uint32_t first,
+                               struct check_range *range)
+{
+    bool can = make_range(k, a, first, range);
+    check_alignment(k, a, range);
+    return can;
+}
+
 // --- segments ----------------------------------------------------------------------------------------------
 
 static bool is_same_base(const struct check_range *a, const struct check_range *b)
 {
     return a->root.kind == b->root.kind && a->root.id == b->root.id && a->value == b->value &&
            a->value != REACH_NONE && a->guard_value == b->guard_value && a->guard_negated == b->guard_negated;
+}
+
+// Lets r require the alignment of both. Returns false if one requirement does not contain the other.
+static bool merge_alignment(struct check_range *r, const struct check_range *with)
+{
+    const struct check_range *more = with->align > r->align ? with : r, *less = more == r ? with : r;
+    if (less->align && (less->by_host != more->by_host ||
+                        (less->aligned_at - more->aligned_at) & (int64_t)(less->align - 1)))
+        return false;
+    r->aligned_at = more->aligned_at;
+    r->by_host = more->by_host;
+    r->align = more->align;
+    return true;
 }
 
 // Adds a range to the segment, or makes one of two that have the same base. Ranges of addresses without a
@@ -247,7 +277,7 @@ static int add_range(struct check_func *k, struct check_segment *g, struct check
         struct check_range *r = &k->ranges.items[i];
         int64_t low = range.low < r->low ? range.low : r->low,
                 high = range.high > r->high ? range.high : r->high;
-        if (!is_same_base(r, &range) || high - low > INT32_MAX)
+        if (!is_same_base(r, &range) || high - low > INT32_MAX || !merge_alignment(r, &range))
             continue;
         r->low = low;
         r->high = high;
@@ -289,19 +319,19 @@ static int add_access(struct check_func *k, struct check_segment *g, struct chec
         a->site = k->proof->site_at[a->stmt];
     bool joins = g->first != PTX_NONE && !k->cfg->uncertain &&
                  k->accesses.len - g->first_access < MOST_ACCESSES && a->stmt - g->first < MOST_STMTS &&
-                 make_range(k, a, g->first, &range);
+                 make_aligned_range(k, a, g->first, &range);
     if (!err && !joins) {
         err = close_segment(k, g);
         *g = (struct check_segment){.first = a->stmt,
                                     .first_range = (uint32_t)k->ranges.len,
                                     .first_access = (uint32_t)k->accesses.len};
-        if (!make_range(k, a, g->first, &range) && check_is_global((enum ptx_space)a->mem.space))
+        if (!make_aligned_range(k, a, g->first, &range) && check_is_global((enum ptx_space)a->mem.space))
             range.root = (struct roots_of){ROOTS_OWN, 0};
     }
     g->last = a->stmt;
     if (!err)
         err = vec_push(&k->accesses, *a);
-    return err || check_is_inside(k, a) ? err : add_range(k, g, range);
+    return err || (check_is_inside(k, a) && !range.align) ? err : add_range(k, g, range);
 }
 
 static int plan_block(struct check_func *k, uint32_t block)
@@ -327,7 +357,7 @@ uint32_t check_pair(struct check_func *k, uint32_t offset, uint32_t span)
     for (uint32_t i = 0; i < k->pairs.len; i++)
         if (k->pairs.items[i].offset == offset && k->pairs.items[i].span == span)
             return i;
-    if (k->pairs.len == k->most_pairs || vec_push(&k->pairs, (struct pass_check_pair){offset, span}))
+    if (k->pairs.len == k->most_pairs || vec_push(&k->pairs, (struct pass_check_pair){offset, span, 1}))
         return PTX_NONE;
     return (uint32_t)k->pairs.len - 1;
 }
@@ -366,6 +396,10 @@ int check_plan(struct check_func *k)
         struct check_range *r = &k->ranges.items[i];
         if (r->root.kind == ROOTS_PARAM)
             r->pair = check_pair(k, r->root.id, (uint32_t)(r->high - r->low));
+        if (r->by_host && r->pair == PTX_NONE)
+            r->by_host = false;
+        else if (r->by_host && k->pairs.items[r->pair].align < r->align)
+            k->pairs.items[r->pair].align = r->align;
     }
     return err ? err : find_ends(k);
 }

@@ -98,15 +98,24 @@ static int keep_proof(struct check_func *k, struct pass_check_kernel *row)
     memcpy(bytes, p->head, p->head->size);
     row->proof = (struct str){bytes, p->head->size};
     for (uint32_t i = 0; i < row->naccesses; i++)
-        row->asked[i] = (struct pass_check_asked){PASS_CHECK_UNASKED, PASS_CHECK_ANY_ROOT};
+        row->asked[i] = (struct pass_check_asked){PASS_CHECK_UNASKED, PASS_CHECK_ANY_ROOT, 1};
     for (uint32_t i = 0; i < k->accesses.len; i++) {
         const struct check_access *a = &k->accesses.items[i];
         uint32_t access = find(p, a->stmt, a->row);
+        struct check_range aligned = {0};
         k->proof->site_at[a->stmt] = a->site;
         if (access == PROOF_NONE || !k->proof->may_cover[access])
             continue;
-        row->asked[access].site = a->site;
-        row->asked[access].root = a->root.kind == ROOTS_PARAM ? a->root.id : PASS_CHECK_ANY_ROOT;
+        check_alignment(k, a, &aligned);
+        // The proof says nothing of alignment: it must follow from the root's.
+        if (aligned.align && !aligned.by_host) {
+            k->proof->may_cover[access] = false;
+            continue;
+        }
+        row->asked[access] =
+            (struct pass_check_asked){.site = a->site,
+                                      .root = a->root.kind == ROOTS_PARAM ? a->root.id : PASS_CHECK_ANY_ROOT,
+                                      .align = aligned.align ? aligned.align : 1};
         covered++;
     }
     row->proved = !covered                                          ? PASS_CHECK_FULL

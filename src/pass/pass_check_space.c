@@ -110,6 +110,45 @@ bool check_is_inside(const struct check_func *k, const struct check_access *a)
            (uint64_t)offset <= size - a->mem.bytes;
 }
 
+// --- alignment ---------------------------------------------------------------------------------------------
+
+uint32_t check_align_of(const struct check_access *a)
+{
+    uint32_t bytes = a->mem.bytes;
+    return bytes && !(bytes & (bytes - 1)) ? bytes : 1;
+}
+
+// Returns whether the address of an access is certain to be aligned if its root is; *certain: without that.
+static bool follows_root(const struct check_func *k, const struct check_access *a, unsigned power,
+                         bool *certain)
+{
+    const struct ptx_operand *addr = a->mem.addr;
+    const struct multiples *m = &k->multiples;
+    *certain = false;
+    if (addr->value & (((int64_t)1 << power) - 1))
+        return false;
+    if (addr->sub == PTX_BASE_SYM)
+        return true;
+    uint32_t v = addr->sub == PTX_BASE_REG
+                     ? reach_read(k->reach, a->stmt, regs_index(k->reach->regs, addr->id))
+                     : REACH_NONE;
+    *certain = v != REACH_NONE && m->own[v] >= power;
+    return *certain || (v != REACH_NONE && m->beyond[v] >= power);
+}
+
+void check_alignment(const struct check_func *k, const struct check_access *a, struct check_range *range)
+{
+    uint32_t align = check_align_of(a);
+    unsigned power = (unsigned)__builtin_ctz(align);
+    bool certain, follows = follows_root(k, a, power, &certain);
+    const struct ptx_var *var = check_is_variable(a->root) ? ptx_sym(k->k->c->m, a->root.id)->var : NULL;
+    if (align == 1 || certain || (follows && var && multiples_of_variable(var) >= power))
+        return;
+    range->align = align;
+    range->aligned_at = range->low;
+    range->by_host = follows && a->root.kind == ROOTS_PARAM;
+}
+
 // --- code --------------------------------------------------------------------------------------------------
 
 #define PUT(k, place, at, text, ...) \

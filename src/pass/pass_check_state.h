@@ -4,6 +4,7 @@
 #define MOAT_PASS_PASS_CHECK_STATE_H
 
 #include "base/vec.h"
+#include "flow/multiples.h"
 #include "kcheck/kcheck.h"
 #include "pass/pass.h"
 #include "pass/pass_check.h"
@@ -38,6 +39,11 @@ struct check_range {
     uint32_t guard_value;  // what it holds
     bool guard_negated;
     int64_t low, high;
+    // 0: aligned whenever it is inside. Else the byte at `aligned_at` from the base on must be at a multiple
+    // of `align`; by_host: the pair accepts nothing unless it is.
+    uint32_t align;
+    int64_t aligned_at;
+    bool by_host;
     uint32_t pair;  // PARAM: index of the kernel's pairs, PTX_NONE if there is no room
 };
 
@@ -85,6 +91,7 @@ struct check_func {
     const struct cfg *cfg;
     const struct reach *reach;
     const struct roots *roots;
+    struct multiples multiples;
     struct arena arena;
     VEC(struct check_access) accesses;
     VEC(struct check_range) ranges;
@@ -130,6 +137,9 @@ bool check_reaches(const struct check_func *k, struct roots_of root, enum ptx_sp
 bool check_offset(const struct check_func *k, const struct check_access *a, int64_t *offset);
 // Whether the access is inside its variable whatever the program does.
 bool check_is_inside(const struct check_func *k, const struct check_access *a);
+// Sets the range's alignment for an access whose place in the range is known.
+void check_alignment(const struct check_func *k, const struct check_access *a, struct check_range *range);
+uint32_t check_align_of(const struct check_access *a);  // what its address must be a multiple of
 // Code that sets registers of 64 bits to the address of a variable, and to its size; both are 0 where the
 // variable cannot be named.
 void check_variable_base(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,

@@ -5,7 +5,8 @@
 //   good LINE                                          no report with this source line
 //   bad LINE TYPE KIND BYTES THREAD BASE SIZE          one report with this line; BASE is 0 for a variable
 //
-// CLASS: adjacent, far, freed, late (freed some allocations ago), or idioms: correct code of unusual kinds.
+// CLASS: adjacent, far, freed, late (freed some allocations ago), misaligned, or idioms: correct code of
+// unusual kinds.
 // A kernel is one warp. The access of one thread is the one in question; the others do the same at an offset
 // that is right.
 #include "check_random.h"
@@ -191,6 +192,12 @@ static struct plan plan_case(const char *class, unsigned number)
         p.root = BY_PARAMETER;
     p.size = p.access.width + dice(dice(3) ? 600 : MOST);
     p.other_size = p.access.width + dice(dice(3) ? 600 : MOST);
+    if (in(class, "misaligned")) {
+        p.access.width = p.access.width < 2 ? 2 : p.access.width;
+        p.size += 2 * p.access.width;
+        p.sum = p.sum == BY_INDEX ? BY_ADD : p.sum;
+        p.root = p.root == BY_LOOP ? BY_LOAD : p.root;
+    }
     p.thread = dice(WARP);
     p.generic = p.root != BY_VARIABLE && !dice(4);
     return p;
@@ -210,6 +217,11 @@ static bool choose(const struct plan *p, struct run *r, const char *class)
         return true;
     if (in(class, "idioms") || !dice(4))
         return false;
+    if (in(class, "misaligned")) {
+        r->right = inside(p, p->size - p->access.width);
+        r->wrong = r->right + 1 + dice(p->access.width - 1);
+        return true;
+    }
     // doc/check.md: bounds do not pass through calls, so a pointer that is in another buffer when it is
     // passed is taken for that buffer's.
     if (in(class, "far") && p->root == BY_CALL_SUM)
@@ -260,10 +272,11 @@ static void compare_results(const struct plan *p, const struct run *r, bool bad)
 
 static const char *type_name(const struct plan *p, const struct run *r, const char *class)
 {
-    return is_freed(class)          ? "heap-use-after-free"
-           : p->root == BY_VARIABLE ? "global-buffer-overflow"
-           : r->wrong < 0           ? "heap-buffer-underflow"
-                                    : "heap-buffer-overflow";
+    return is_freed(class)           ? "heap-use-after-free"
+           : in(class, "misaligned") ? "misaligned-address"
+           : p->root == BY_VARIABLE  ? "global-buffer-overflow"
+           : r->wrong < 0            ? "heap-buffer-underflow"
+                                     : "heap-buffer-overflow";
 }
 
 static void launch(CUfunction kernel, const struct plan *p, struct run *r)

@@ -25,7 +25,7 @@ while read -r program class proofs; do
         printf 'FAIL %s, proofs %s, seed %s\n%s\n' "$class" "$proofs" "$seed" "$result"
         tail -5 "$T/err"
     fi
-done < <(printf '%s\n' check_classes\ {adjacent,far,freed,late,idioms}\ {on,off} \
+done < <(printf '%s\n' check_classes\ {adjacent,far,freed,late,idioms,misaligned}\ {on,off} \
     check_places\ {shared,local,constant,parameter}\ {on,off})
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -26,7 +26,7 @@ struct plan {
     unsigned thread;
     uint32_t size;
     int64_t wrong, right;
-    bool bad;
+    bool bad, misaligned;
 };
 
 static const char *space;  // "shared", "local", "const", "param"
@@ -171,7 +171,10 @@ static struct plan plan_case(unsigned number)
     p.right = p.wrong = (int64_t)dice(p.size / p.access.width) * w;
     p.bad = dice(4) > 0;
     bool before = p.way != BY_LOOP && (is("param") ? p.way == BY_WIDE : true) && dice(2);
-    if (p.bad)
+    p.misaligned = p.bad && w > 1 && p.way != BY_LOOP && p.right + 2 * w <= p.size && !dice(4);
+    if (p.misaligned)
+        p.wrong = p.right + 1 + dice(p.access.width - 1);
+    else if (p.bad)
         p.wrong = before ? -w * (1 + (int64_t)dice(4)) : p.size / w * w + w * (int64_t)dice(4);
     return p;
 }
@@ -202,9 +205,10 @@ static void run_case(CUmodule module, const struct plan *p, unsigned n, CUdevice
                           NULL));
     NEED(d.cuCtxSynchronize());
     compare_results(p, out);
-    const char *type = is("shared")  ? "shared-buffer-overflow"
-                       : is("local") ? "local-buffer-overflow"
-                                     : "global-buffer-overflow";
+    const char *type = p->misaligned  ? "misaligned-address"
+                       : is("shared") ? "shared-buffer-overflow"
+                       : is("local")  ? "local-buffer-overflow"
+                                      : "global-buffer-overflow";
     if (!p->bad)
         printf("good %u\n", p->access.line);
     else

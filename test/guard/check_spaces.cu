@@ -257,6 +257,59 @@ static void parameter_copy(bool bad)
     wait();
 }
 
+// --- alignment ---------------------------------------------------------------------------------------------
+
+template <typename T> __global__ void add(const char *from, T *out, int at)
+{
+    out[threadIdx.x] = *(const T *)(from + sizeof(T) * threadIdx.x + at);
+}
+
+static void misaligned_offset(bool bad)
+{
+    add<<<1, 8>>>(take<char>(100), take<int>(8), bad ? 2 : 4);
+    wait();
+}
+
+// The pointer itself is not aligned.
+__global__ void add_all(const double *from, double *out)
+{
+    out[threadIdx.x] = from[threadIdx.x] + 1;
+}
+
+static void misaligned_pointer(bool bad)
+{
+    add_all<<<1, 8>>>((const double *)(take<char>(100) + (bad ? 4 : 8)), take<double>(8));
+    wait();
+}
+
+__global__ void by_fours(const float *const *from, float4 *out)
+{
+    out[threadIdx.x] = ((const float4 *)*from)[threadIdx.x];
+}
+
+static void misaligned_vector(bool bad)
+{
+    const float *p = take<float>(64) + (bad ? 1 : 4), **list = take<const float *>(1);
+    NEED(cudaMemcpy(list, &p, sizeof p, cudaMemcpyHostToDevice));
+    by_fours<<<1, 8>>>(list, take<float4>(8));
+    wait();
+}
+
+__global__ void in_bytes(int *out, int at)
+{
+    __shared__ __align__(8) char bytes[64];
+    for (int i = threadIdx.x; i < 64; i += 8)
+        bytes[i] = 1;
+    __syncthreads();
+    out[threadIdx.x] = *(int *)(bytes + 4 * threadIdx.x + at);
+}
+
+static void misaligned_shared(bool bad)
+{
+    in_bytes<<<1, 8>>>(take<int>(8), bad ? 3 : 4);
+    wait();
+}
+
 static const struct check_case cases[] = {
     {"shared_neighbour", shared_neighbour, "shared-buffer-overflow"},
     {"shared_read", shared_read, "shared-buffer-overflow"},
@@ -271,6 +324,10 @@ static const struct check_case cases[] = {
     {"constant_array", constant_array, "global-buffer-overflow"},
     {"parameter_array", parameter_array, "global-buffer-overflow"},
     {"parameter_copy", parameter_copy, "local-buffer-overflow|global-buffer-overflow"},
+    {"misaligned_offset", misaligned_offset, "misaligned-address"},
+    {"misaligned_pointer", misaligned_pointer, "misaligned-address"},
+    {"misaligned_vector", misaligned_vector, "misaligned-address"},
+    {"misaligned_shared", misaligned_shared, "misaligned-address"},
 };
 
 int main(int argc, char **argv)

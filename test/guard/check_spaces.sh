@@ -36,7 +36,9 @@ lacks() {  # lacks NAME: prints what a report should show and does not
     grep -Eq '^(READ|WRITE) of size [0-9]+ by thread \([0-9]+,0,0\) in block' "$T/log" ||
         echo 'the thread is not named'
     grep -q '^launched by cuLaunchKernel at:' "$T/log" || echo 'the launch is not shown'
-    [ "$1" = shared_either ] ||
+    [[ $1 == misaligned_* ]] && ! grep -q '^note: an access of [0-9]* bytes needs' "$T/log" &&
+        echo 'the alignment is not named'
+    [[ $1 == shared_either || $1 == misaligned_* ]] ||
         grep -Eq '^note: it (is located|starts in) .* (of [0-9]+ bytes|before its end)$' "$T/log" ||
         echo 'the variable is not named'
 }
