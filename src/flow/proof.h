@@ -49,6 +49,10 @@ enum proof_launch_value {
     PROOF_LAUNCH_VALUES,
 };
 
+// The test of a GROWS: it compares the value of the round, or NEW the value of the next one, read as `bits`
+// and `sign` say; it lets the loop go on if that is less than b, or LE, at most b.
+enum { GROWS_LE = 1, GROWS_NEW = 2 };
+
 enum proof_relation { PROOF_LT, PROOF_LE, PROOF_GT, PROOF_GE, PROOF_EQ, PROOF_NE };
 
 // --- the format --------------------------------------------------------------------------------------------

@@ -185,8 +185,69 @@ static const struct row rows[] = {
      4, 256, 1000, 0, 0, BOUNDED, 0, 3999},
     {"carried",
      "mov.u32 %r3, 1; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "xor.b32 %r3, %r3, %i; bra L;\n",
+     1, 32, 1000, 0, 0, UNKNOWN(CARRIED)},
+    // Values that are multiplied or divided.
+    {"doubled",
+     "mov.u32 %r3, 1; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "shl.b32 %r3, %r3, 1; bra L;\n",
+     1, 32, 1000, 0, 0, BOUNDED, 4, 3999},
+    {"doubled, seen behind the loop",
+     "mov.u32 %r3, 1; L: setp.gt.s32 %p1, %r3, %n; @%p1 bra M; shl.b32 %r3, %r3, 1; bra L; M:\n" STORE("%r3"),
+     1, 32, 1000, 0, 0, BOUNDED, 4004, 8003},
+    {"tripled, tested afterwards",
+     "mov.u32 %r3, 1; L:\n" STORE("%r3") "mul.lo.s32 %r3, %r3, 3; setp.lt.s32 %p1, %r3, %n; @%p1 bra L;\n", 1,
+     32, 1000, 0, 0, BOUNDED, 4, 3999},
+    {"doubled by a sum, at most",
+     "mov.u32 %r3, 5; L:\n" STORE("%r3") "add.s32 %r3, %r3, %r3; setp.le.u32 %p1, %r3, %n; @%p1 bra L;\n", 1,
+     32, 1000, 0, 0, BOUNDED, 20, 4003},
+    {"doubled until it wraps",
+     "mov.u32 %r3, 1; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "shl.b32 %r3, %r3, 1; bra L;\n",
+     1, 32, 1 << 30 | 2, 0, 0, UNKNOWN(CARRIED)},
+    {"doubled from below zero",
+     "mov.u32 %r3, -1; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
          "%r3") "shl.b32 %r3, %r3, 1; bra L;\n",
      1, 32, 1000, 0, 0, UNKNOWN(CARRIED)},
+    {"doubled up to another value",
+     "mov.u32 %r3, 1; mov.u32 %r4, 0; L: setp.ge.s32 %p1, %r4, %n; @%p1 bra END;\n" STORE(
+         "%r3") "shl.b32 %r3, %r3, 1; add.s32 %r4, %r4, 1; bra L;\n",
+     1, 32, 40, 0, 0, UNKNOWN(CARRIED)},
+    {"doubled or tripled",
+     "mov.u32 %r3, 1; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "setp.lt.s32 %p2, %i, %m; @%p2 bra M; shl.b32 %r3, %r3, 1; bra L; M: mul.lo.s32 %r3, %r3, 3; "
+                "bra L;\n",
+     1, 32, 1000, 5, 0, UNKNOWN(CARRIED)},
+    {"halved",
+     "mov.u32 %r3, %n; L: setp.eq.s32 %p1, %r3, 0; @%p1 bra END;\n" STORE(
+         "%r3") "shr.u32 %r3, %r3, 1; bra L;\n",
+     1, 32, 128, 0, 0, BOUNDED, 4, 515},
+    {"halved, below the thread's",
+     "mov.u32 %r3, %n; L: setp.lt.s32 %p1, %r3, 1; @%p1 bra END; setp.ge.u32 %p2, %r2, %r3; @%p2 bra M; "
+     "add.s32 %r4, %r2, %r3;\n" STORE("%r4") "M: shr.s32 %r3, %r3, 1; bra L;\n",
+     1, 256, 128, 0, 0, BOUNDED, 4, 1023},
+    {"halved with its sign",
+     "mov.u32 %r3, %n; L: setp.eq.s32 %p1, %r3, 77; @%p1 bra END;\n" STORE(
+         "%r3") "shr.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, -128, 0, 0, BOUNDED, -512, 3},
+    {"halved without its sign",
+     "mov.u32 %r3, %n; L: setp.eq.s32 %p1, %r3, 77; @%p1 bra END;\n" STORE_U(
+         "%r3") "shr.u32 %r3, %r3, 1; bra L;\n",
+     1, 32, -128, 0, 0, BOUNDED, 0, 4LL * 0xFFFFFF80 + 3},
+    {"halved by division",
+     "mov.u32 %r3, %n; L: setp.lt.s32 %p1, %r3, 1; @%p1 bra END;\n" STORE(
+         "%r3") "shr.u32 %r4, %r3, 31; add.s32 %r5, %r3, %r4; shr.s32 %r3, %r5, 1; bra L;\n",
+     1, 32, 128, 0, 0, BOUNDED, 4, 515},
+    {"halved by a division of something else",
+     "mov.u32 %r3, %n; L: setp.lt.s32 %p1, %r3, 1; @%p1 bra END;\n" STORE(
+         "%r3") "shr.u32 %r4, %r3, 30; add.s32 %r5, %r3, %r4; shr.s32 %r3, %r5, 1; bra L;\n",
+     1, 32, 128, 0, 0, UNKNOWN(CARRIED)},
+    {"halved in one way only",
+     "mov.u32 %r3, %n; L: setp.lt.s32 %p1, %r3, 1; @%p1 bra END;\n" STORE(
+         "%r3") "setp.lt.s32 %p2, %i, %m; @%p2 bra M; shr.s32 %r3, %r3, 1; bra L; M: add.s32 %r3, %r3, 1; "
+                "bra "
+                "L;\n",
+     1, 32, 128, 5, 0, UNKNOWN(CARRIED)},
     {"test that a round may skip",
      "mov.u32 %r3, 0; setp.lt.s32 %p2, %i, %m; L: @%p2 bra M; setp.ge.s32 %p1, %r3, %n; @%p1 bra END; "
      "M:\n" STORE("%r3") "add.s32 %r3, %r3, 1; bra L;\n",

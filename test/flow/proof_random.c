@@ -372,6 +372,35 @@ static void use_fuel(void)
 
 // A loop of 32 or 64 bits, tested before or after its body, counting up or down, with a second counter
 // beside.
+// The next value of a loop's variable: one step further, or, now and then, a multiple or a part.
+static void advance(char kind, int bits, int i, bool rising, int step)
+{
+    int t = g.nr;
+    switch (below(12)) {
+    case 0:
+        if (rising)
+            both("mul.lo.s%d %%%c%d, %%%c%d, %d;\n", bits, kind, i, kind, i, 2 + (int)below(3));
+        else
+            both("div.%s%d %%%c%d, %%%c%d, %d;\n", sign(), bits, kind, i, kind, i, 1 + (int)below(4));
+        return;
+    case 1:
+        if (rising)
+            both("shl.b%d %%%c%d, %%%c%d, %d;\n", bits, kind, i, kind, i, 1 + (int)below(2));
+        else
+            both("shr.%s%d %%%c%d, %%%c%d, %d;\n", sign(), bits, kind, i, kind, i, 1 + (int)below(2));
+        return;
+    case 2:
+        if (bits == 32) {
+            g.nr += 2;
+            both("shr.u32 %%r%d, %%r%d, 31;\nadd.s32 %%r%d, %%r%d, %%r%d;\nshr.s32 %%r%d, %%r%d, 1;\n", t, i,
+                 t + 1, i, t, i, t + 1);
+            return;
+        }
+        // fallthrough
+    default: both("add.s%d %%%c%d, %%%c%d, %d;\n", bits, kind, i, kind, i, rising ? step : -step);
+    }
+}
+
 static void loop(int depth)
 {
     static const char *const up[] = {"lt", "le", "ne", "lt"}, *const down[] = {"gt", "ge", "ne", "gt"};
@@ -406,7 +435,7 @@ static void loop(int depth)
     statements(1 + (int)below(4), depth - 1);
     release(m);
     both("add.s64 %%d%d, %%d%d, %d;\n", second, second, 4 * (int)below(5) - 4);
-    both("add.s%d %%%c%d, %%%c%d, %d;\n", wide ? 64 : 32, kind, i, kind, i, rising ? step : -step);
+    advance(kind, wide ? 64 : 32, i, rising, step);
     if (before)
         both("bra L%d;\n", top);
     else
