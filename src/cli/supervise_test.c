@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Supervision, with /bin/sh as the program. Where the supervisor itself must end, stop or take signals it is a
-// child of the test.
+// Supervision, with /bin/sh as the program. Where the supervisor itself must end, stop or take signals it is
+// a child of the test.
 #include "cli/supervise.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static int supervise_script(char *script)
     return status;
 }
 
-// Starts a child of the test that supervises the script and then ends with the script's exit status, or by its
+// Starts a child of the test that supervises the script and then ends with its exit status, or by its
 // signal.
 static pid_t start(char *script)
 {

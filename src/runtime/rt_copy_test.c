@@ -98,7 +98,7 @@ static cudaMemcpy3DParms box_copy(void)
 {
     return (cudaMemcpy3DParms){
         .srcPtr = {from, 16, 16, 10},
-        .srcPos = {2, 1, 1},
+        .srcPos = {2, 1, 2},
         .dstPtr = {device, 32, 32, 8},
         .dstPos = {5, 2, 3},
         .extent = {7, 4, 3},
@@ -112,7 +112,7 @@ static void good_volumes(void **state)
     OK(cudaMemcpy3D(&copy));
     for (int z = 0; z < 3; z++)
         for (int y = 0; y < 4; y++)
-            memcpy(expected + (z + 3) * 256 + (y + 2) * 32 + 5, from + (z + 1) * 160 + (y + 1) * 16 + 2, 7);
+            memcpy(expected + (z + 3) * 256 + (y + 2) * 32 + 5, from + (z + 2) * 160 + (y + 1) * 16 + 2, 7);
     assert_device(device);
     OK(cudaMemset(device, 0xee, BYTES));
     OK(cudaMemcpy3DAsync(&copy, NULL));
