@@ -19,6 +19,7 @@
 #include "core/lock.h"
 #include "guard/dl_hook.h"
 #include "guard/forward.h"
+#include "guard/jit_forward.h"
 #include "context/capture_rule.h"
 #include "launch/graph_names.h"
 #include "launch/kernel_fault.h"
@@ -189,6 +190,7 @@ static void start_once(void)
         guard_report_start();
         torch_alloc_note();
     }
+    jit_forward_start();
 }
 
 void guard_start(void)

@@ -51,10 +51,15 @@ def _start():
     atexit.register(register, None)
 
 
+_CAPTURE_ERRORS = range(900, 910)  # CUDA_ERROR_STREAM_CAPTURE_*
+
+
 def _is_capturing(driver, stream):
+    """Whether a wait for the stream would break a capture. A kernel that has failed by now is no capture."""
     status = ctypes.c_int(0)
     driver.cuStreamIsCapturing.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
-    return driver.cuStreamIsCapturing(stream, ctypes.addressof(status)) or status.value
+    error = driver.cuStreamIsCapturing(stream, ctypes.addressof(status))
+    return error in _CAPTURE_ERRORS if error else status.value != 0
 
 
 def launched(names, args, stream, call):

@@ -28,4 +28,7 @@ watch --mode=canary triton_bounds.py -- bad store
 check 97 'heap-buffer-overflow' 'a store, by canaries: each tensor is a buffer of its own'
 watch --tensors --format=json triton_bounds.py -- bad load
 check 97 '"function": *"main"' 'the Python frame in JSON'
+watch after_fault.py
+check 97 '^raised AcceleratorError' 'a launch whose kernel has failed raises'
+check 97 '^capturing False' 'its stream is not being captured'
 finish
