@@ -36,8 +36,10 @@
 #include "rewrite/rewrite_about.h"
 #include "share/share.h"
 #include "share/share_open.h"
+#include "track/script_frames.h"
 #include "track/stack.h"
 #include "guard/torch_alloc.h"
+#include "track/tensor_label.h"
 #include "track/track.h"
 #include "context/kernel_filter.h"
 
@@ -120,7 +122,9 @@ static void after_fork(void)
     hook_link_after_fork();
     hook_context_after_fork();
     green_after_fork();
+    script_frames_after_fork();
     guard_report_after_fork();
+    tensor_label_after_fork();
     atomic_store_explicit(&launch_ring.count, 0, memory_order_relaxed);
     atomic_store_explicit(&launch_ring.made, 0, memory_order_relaxed);
     atomic_store_explicit(&launch_ring.graphs, 0, memory_order_relaxed);
