@@ -58,8 +58,6 @@ _WISHES = (
     ("ptx", _KERNELS, _by("moat_triton", "keep_ptx"), "no PTX of Triton's kernels"),
     ("ptx", _LAUNCHER, _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
     ("ptx", _OLD_LAUNCHER, _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
-    ("ptx", "cuda.bindings.nvrtc", _by("moat_nvrtc", "keep_nvrtc_ptx"), "no PTX of NVRTC's programs"),
-    ("ptx", "cuda.bindings.nvjitlink", _by("moat_nvrtc", "keep_nvjitlink_ptx"), "no PTX of nvJitLink's"),
     ("ptx", _NUMBA_CODE, _by("moat_numba", "keep_ptx"), "no PTX of Numba's kernels"),
     ("launches", _NUMBA_LAUNCH, _by("moat_numba", "watch_launches"), "no Python lines for Numba's kernels"),
     ("launches", _KERNELS, _by("moat_launch", "watch_triton"), "no Python lines for Triton's kernels"),
