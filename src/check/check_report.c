@@ -119,6 +119,38 @@ static void add_nearest(struct guard_finding *f)
     epoch_leave(section);
 }
 
+static const char *const space_names[PASS_CHECK_SPACES] = {[PASS_CHECK_IN_GLOBAL] = "",
+                                                           [PASS_CHECK_IN_SHARED] = "shared ",
+                                                           [PASS_CHECK_IN_LOCAL] = "local ",
+                                                           [PASS_CHECK_IN_CONST] = "constant ",
+                                                           [PASS_CHECK_IN_PARAM] = "parameter "};
+
+// Describes a variable that is not in global memory. size: of dynamic shared memory.
+static void add_place(struct guard_finding *f, const struct pass_check_site *s, uint64_t root, uint64_t size)
+{
+    static char note[600];  // under the lock
+    const char *kind = s->space == PASS_CHECK_IN_PARAM ? "" : "variable ";
+    char name[440];
+    if (s->variable.len && s->size)
+        size = s->size;
+    snprintf(name, sizeof name, "the %s%s%.*s", space_names[s->space], kind,
+             (int)(s->variable.len < 400 ? s->variable.len : 400), s->variable.ptr);
+    if (s->variable.len && !s->size)
+        snprintf(name, sizeof name, "the dynamic shared memory");
+    bool before = f->address < root;
+    uint64_t end = root + size, far = before ? root - f->address : f->address < end ? 0 : f->address - end;
+    if (!s->variable.len)
+        snprintf(note, sizeof note, "it is outside the %svariable that its pointer was made from",
+                 space_names[s->space]);
+    else if (!before && f->address < end)
+        snprintf(note, sizeof note, "it starts in %s of %llu bytes, %llu bytes before its end", name,
+                 (unsigned long long)size, (unsigned long long)(end - f->address));
+    else
+        snprintf(note, sizeof note, "it is located %llu bytes %s %s of %llu bytes", (unsigned long long)far,
+                 before ? "before" : "after", name, (unsigned long long)size);
+    f->note = note;
+}
+
 // Describes the variable that an access has left: the driver may never have been asked where it lies.
 static void add_variable(struct guard_finding *f, const struct pass_check_site *s, uint64_t root)
 {
@@ -139,7 +171,9 @@ static void add_variable(struct guard_finding *f, const struct pass_check_site *
     f->note = note;
 }
 
-static enum report_type type_of(const struct error_ring_record *r, const struct guard_finding *f)
+// site: NULL if unknown.
+static enum report_type type_of(const struct error_ring_record *r, const struct guard_finding *f,
+                                const struct pass_check_site *site)
 {
     uint64_t base = r->payload[2];
     bool variable = f->nbuffers && f->buffers[0].facts.family == TRACK_VARIABLE;
@@ -150,7 +184,10 @@ static enum report_type type_of(const struct error_ring_record *r, const struct 
                                    : REPORT_HEAP_OVERFLOW;
     case KCHECK_USE_FREED: return REPORT_USE_AFTER_FREE;
     case KCHECK_NULL: return REPORT_NULL_DEREFERENCE;
-    case KCHECK_OUTSIDE_VARIABLE: return REPORT_GLOBAL_OVERFLOW;
+    case KCHECK_OUTSIDE_VARIABLE:
+        return site && site->space == PASS_CHECK_IN_SHARED  ? REPORT_SHARED_OVERFLOW
+               : site && site->space == PASS_CHECK_IN_LOCAL ? REPORT_LOCAL_OVERFLOW
+                                                            : REPORT_GLOBAL_OVERFLOW;
     default:
         return !f->nbuffers                      ? REPORT_WILD_ACCESS
                : f->address < f->buffers[0].base ? REPORT_HEAP_UNDERFLOW
@@ -198,12 +235,16 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     };
     f.launched_at = check_launch_stack(r->payload[4], &f.call);
     f.in_kernel = !f.launched_at;
-    add_block(&f, r->payload[2], r->payload[3]);
+    bool placed = r->kind == KCHECK_OUTSIDE_VARIABLE && site && site->space != PASS_CHECK_IN_GLOBAL;
+    if (placed)
+        add_place(&f, site, r->payload[1], r->payload[3]);
+    else
+        add_block(&f, r->payload[2], r->payload[3]);
     if (r->kind == KCHECK_STRAY)
         add_nearest(&f);
-    if (r->kind == KCHECK_OUTSIDE_VARIABLE && site)
+    if (r->kind == KCHECK_OUTSIDE_VARIABLE && site && !placed)
         add_variable(&f, site, r->payload[1]);
-    f.type = type_of(r, &f);
+    f.type = type_of(r, &f, site);
     return guard_report_keyed(&f);
 }
 

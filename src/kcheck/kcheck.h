@@ -123,12 +123,13 @@ enum kcheck_flags {
     KCHECK_ATOMIC = 4,
     KCHECK_GENERIC = 8,         // the address may be in shared or local memory: then the access is performed
     KCHECK_ROOT = 16,           // `root` is valid; without it only the address itself is looked up
-    KCHECK_VARIABLE_LEFT = 32,  // the root is a variable of the module and the access is outside of it
+    KCHECK_VARIABLE_LEFT = 32,  // the root is a variable, of any space, and the access is outside of it
+    KCHECK_DYNAMIC = 64,        // the variable is all of the dynamic shared memory
 };
 enum kcheck_verdict { KCHECK_PERFORM, KCHECK_SKIP };
 
 // Kinds of records (error_ring_record.kind). payload[0]: what; [1]: root; [2], [3]: base and size of the
-// block that the judgement rests on, with its flags, or 0; [4]: launch; [5]: number of the module; [6]:
+// block that the judgement rests on, with its flags, or 0; for KCHECK_DYNAMIC root and size of it; [4]: launch; [5]: number of the module; [6]:
 // number of the counter (kcheck_state.h), or KCHECK_COUNTERS. site and address are members of the record.
 enum kcheck_kind {
     KCHECK_LEFT = 1,          // the root's block is live and the access is not inside it

@@ -2,8 +2,8 @@
 // The body of KCHECK_ACCESS (kcheck.h): judges an access that a quick comparison did not accept. The rules,
 // the first that applies decides; "inside" means with all its bytes:
 //
-//   the address is not global memory               performed
 //   the root is a variable that the access left    KCHECK_OUTSIDE_VARIABLE
+//   the address is not global memory               performed
 //   the root is null                               performed if inside a live block: then a number was taken
 //                                                  for the root; else KCHECK_NULL
 //   the root's block is live                       performed if inside it, or if the root ends another live
@@ -157,10 +157,12 @@ KPRIM struct kcheck_judgement kcheck_judge(const struct kcheck_module *m, const 
 {
     uint64_t flags = a->what >> 48;
     struct kcheck_judgement none = {0, {0, 0}};
-    if (flags & KCHECK_GENERIC && !kprim_is_global(a->address))
-        return none;
+    if (flags & KCHECK_DYNAMIC)
+        return (struct kcheck_judgement){KCHECK_OUTSIDE_VARIABLE, {a->root, kprim_dynamic_shared()}};
     if (flags & KCHECK_VARIABLE_LEFT)
         return (struct kcheck_judgement){KCHECK_OUTSIDE_VARIABLE, kcheck_judge_find(m, a->root)};
+    if (flags & KCHECK_GENERIC && !kprim_is_global(a->address))
+        return none;
     if (!(flags & KCHECK_ROOT))
         return kcheck_judge_by_address(m, a);
     if (a->root)

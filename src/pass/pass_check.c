@@ -276,6 +276,7 @@ static int check_function(struct checking *all, struct ptx_func *f, struct str n
     vec_free(&k.pairs);
     vec_free(&k.params);
     vec_free(&k.param_bounds);
+    vec_free(&k.declared);
     flow_drop(&k.flow);
     arena_free(&k.arena);
     return err;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The pass behind --mode=check: every global access of a kernel is compared with the bounds of the buffer
-// that its root points into (flow/roots.h). kcheck/kcheck.h says what kernels and the host share.
+// The pass behind --mode=check: every access of a kernel is compared with the bounds of the buffer, or of the
+// variable, that its root points into (flow/roots.h). kcheck/kcheck.h says what kernels and the host share.
 //
 // Each kernel NAME stays as it was, and gets a copy KCHECK_PREFIX NAME that checks, with one more
 // parameter. Functions get copies that checked code calls; one whose address is taken is changed in place,
@@ -43,13 +43,23 @@ struct pass_check_kernel {
 // What the bounds of an access come from; the paper's figure 8 counts these.
 enum pass_check_root {
     PASS_CHECK_PARAM,     // a parameter of the kernel
-    PASS_CHECK_VARIABLE,  // a variable of the module
+    PASS_CHECK_VARIABLE,  // a variable, of any space
     PASS_CHECK_LOADED,    // a pointer that was loaded, returned or passed to a function
     PASS_CHECK_WEB,       // one of several of these
     PASS_CHECK_OWN,       // the address itself
     PASS_CHECK_ROOTS
 };
 extern const char *const pass_check_root_names[PASS_CHECK_ROOTS];
+
+// Where the memory is that an access was meant for.
+enum pass_check_space {
+    PASS_CHECK_IN_GLOBAL,  // or anywhere, by a generic address
+    PASS_CHECK_IN_SHARED,
+    PASS_CHECK_IN_LOCAL,
+    PASS_CHECK_IN_CONST,
+    PASS_CHECK_IN_PARAM,
+    PASS_CHECK_SPACES
+};
 
 // A place in the source, innermost first: inlined functions, then the function itself.
 struct pass_check_frame {
@@ -67,17 +77,19 @@ struct pass_check_site {
     uint32_t width;
     uint8_t flags;        // enum kcheck_flags: READS, WRITES, ATOMIC, GENERIC
     uint8_t root;         // enum pass_check_root
-    struct str variable;  // VARIABLE: its name and size
+    uint8_t space;        // enum pass_check_space
+    struct str variable;  // VARIABLE: its name and size; 0: of dynamic shared memory
     uint64_t size;
     uint32_t nframes;
     struct pass_check_frame *frames;
 };
 
-// Why an access of a rewritten function is not checked.
+// Why an access of a rewritten function is not checked. The first three: it is not known to which variable
+// the address belongs.
 enum pass_check_left {
     PASS_CHECK_SHARED,
     PASS_CHECK_LOCAL,
-    PASS_CHECK_ELSEWHERE,   // a generic address of memory that is known not to be global
+    PASS_CHECK_ELSEWHERE,   // another space, or a generic address of memory that is known not to be global
     PASS_CHECK_COLLECTIVE,  // matrices
     PASS_CHECK_ASYNC,
     PASS_CHECK_UNSIZED,  // a register or a tensor map has the size, or it is not known

@@ -5,7 +5,7 @@
 //   checked NAME HIDDEN BYTES PARAMS PAIRS          for each kernel, followed by its
 //   param OFFSET SIZE
 //   pair OFFSET SPAN
-//   site FUNCTION LINE WIDTH FLAGS ROOT FRAMES TEXT for each site, followed by its
+//   site FUNCTION LINE WIDTH FLAGS ROOT SPACE FRAMES TEXT   for each site, followed by its
 //   variable NAME SIZE                              if the root is one
 //   frame LINE INLINED FUNCTION<tab>FILE            innermost first
 //   left NAME NUMBER ...                            for each function: accesses that are not checked, by kind
@@ -29,8 +29,8 @@ static void write_kernel(const struct pass_check_kernel *k, struct out *to)
 
 static void write_site(const struct pass_check_site *s, struct out *to)
 {
-    out_fmt(to, "site " STR_FMT " %u %u %u %u %u " STR_FMT "\n", STR_ARG(s->function), s->line, s->width,
-            s->flags, s->root, s->nframes, STR_ARG(s->text));
+    out_fmt(to, "site " STR_FMT " %u %u %u %u %u %u " STR_FMT "\n", STR_ARG(s->function), s->line, s->width,
+            s->flags, s->root, s->space, s->nframes, STR_ARG(s->text));
     if (s->root == PASS_CHECK_VARIABLE)
         out_fmt(to, "variable " STR_FMT " %llu\n", STR_ARG(s->variable), (unsigned long long)s->size);
     for (uint32_t i = 0; i < s->nframes; i++) {
@@ -162,6 +162,7 @@ static void read_site(struct reading *r, struct pass_check_site *s)
     s->width = number(r, &line, UINT16_MAX);
     s->flags = (uint8_t)number(r, &line, UINT8_MAX);
     s->root = (uint8_t)number(r, &line, PASS_CHECK_ROOTS - 1);
+    s->space = (uint8_t)number(r, &line, PASS_CHECK_SPACES - 1);
     s->nframes = number(r, &line, PASS_CHECK_FRAMES);
     s->text = keep(r, line);
     if (s->root == PASS_CHECK_VARIABLE && !r->err) {

@@ -75,6 +75,13 @@ static void limit_of(struct check_func *k, uint32_t at, uint32_t size, uint32_t 
                edit_imm((int64_t)span - 1));
 }
 
+// Returns the limit for a variable whose size is known.
+static int64_t limit_in(const struct check_func *k, const struct check_range *r)
+{
+    uint64_t size = ptx_var_size(ptx_sym(k->k->c->m, r->root.id)->var), span = span_of(r);
+    return span <= size ? (int64_t)(size - span + 1) : 0;
+}
+
 // Sets k->limit, and returns the operand that is the base. address: a register that holds the address of the
 // range's first byte, for ranges without a root.
 static struct ptx_operand bounds(struct check_func *k, uint32_t at, const struct check_range *r,
@@ -85,10 +92,12 @@ static struct ptx_operand bounds(struct check_func *k, uint32_t at, const struct
         int64_t pair = KCHECK_HIDDEN + 16 * (int64_t)r->pair;
         BEFORE(k, at, "ld.param.u64 %0, [%1];\nld.param.u64 %2, [%3];", edit_reg(k->base),
                edit_sym_at(k->hidden, pair), edit_reg(k->limit), edit_sym_at(k->hidden, pair + 8));
-    } else if (r->root.kind == ROOTS_VARIABLE) {
-        uint64_t size = ptx_var_size(ptx_sym(k->k->c->m, r->root.id)->var), span = span_of(r);
-        BEFORE(k, at, "mov.u64 %0, %1;\nmov.u64 %2, %3;", edit_reg(k->base), edit_sym(r->root.id),
-               edit_reg(k->limit), edit_imm(span <= size ? (int64_t)(size - span + 1) : 0));
+    } else if (check_is_dynamic(k, r->root)) {
+        check_variable_bounds(k, EDIT_BEFORE, at, r->root, k->base, k->size);
+        limit_of(k, at, k->size, span_of(r));
+    } else if (check_is_variable(r->root)) {
+        check_variable_base(k, EDIT_BEFORE, at, r->root, k->base);
+        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->limit), edit_imm(limit_in(k, r)));
     } else if (known && known->needed) {
         limit_of(k, at, known->size, span_of(r));
         return edit_reg(known->base);
@@ -109,11 +118,41 @@ static void address_of(struct check_func *k, uint32_t segment, const struct chec
         BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_imm(r->low));
     } else {
         uint32_t reg = r->value == REACH_NONE ? r->reg : compute(k, segment, r->value);
-        if (r->low)
+        if (check_is_narrow(k, r->reg))
+            BEFORE(k, at, "add.s32 %0, %1, %2;\ncvt.u64.u32 %3, %0;", edit_reg(k->narrow), edit_reg(reg),
+                   edit_imm((int32_t)r->low), edit_reg(k->t));
+        else if (r->low)
             BEFORE(k, at, "add.s64 %0, %1, %2;", edit_reg(k->t), edit_reg(reg), edit_imm(r->low));
         else
             BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_reg(reg));
     }
+}
+
+// The same as the end of check_range, for the address of a variable in a register of 32 bits.
+static void check_narrow(struct check_func *k, uint32_t segment, const struct check_range *r, bool more,
+                         struct ptx_operand guard)
+{
+    uint32_t at = k->segments.items[segment].first;
+    uint32_t reg = r->value == REACH_NONE ? r->reg : compute(k, segment, r->value);
+    struct ptx_operand limit = edit_reg(k->narrow_limit);
+    BEFORE(k, at, "mov.u32 %0, %1;\nsub.u32 %2, %3, %0;", edit_reg(k->narrow_base), edit_sym(r->root.id),
+           edit_reg(k->narrow), edit_reg(reg));
+    if (r->low)
+        BEFORE(k, at, "add.s32 %0, %0, %1;", edit_reg(k->narrow), edit_imm((int32_t)r->low));
+    if (!check_is_dynamic(k, r->root))
+        limit = edit_imm(limit_in(k, r));
+    else
+        BEFORE(k, at, "mov.u32 %0, %dynamic_smem_size;", limit);
+    if (check_is_dynamic(k, r->root) && span_of(r) > 1)
+        BEFORE(k, at, "sub.s32 %0, %0, %1;\nmax.s32 %0, %0, 0;", limit, edit_imm((int64_t)span_of(r) - 1));
+    if (r->guard == PTX_NONE)
+        BEFORE(k, at, more ? "setp.ge.or.u32 %0, %1, %2, %0;" : "setp.ge.u32 %0, %1, %2;", edit_reg(k->bad),
+               edit_reg(k->narrow), limit);
+    else
+        BEFORE(k, at,
+               more ? "setp.ge.and.u32 %3, %1, %2, %4;\nor.pred %0, %0, %3;"
+                    : "setp.ge.and.u32 %0, %1, %2, %4;",
+               edit_reg(k->bad), edit_reg(k->narrow), limit, edit_reg(k->other), guard);
 }
 
 // Sets k->bad if the range is not inside; `more`: it may be set already.
@@ -124,6 +163,10 @@ static void check_range(struct check_func *k, uint32_t segment, const struct che
     if (r->guard != PTX_NONE) {
         guard = edit_reg(r->guard_value == REACH_NONE ? r->guard : compute(k, segment, r->guard_value));
         guard.negated = r->guard_negated;
+    }
+    if (r->root.kind == ROOTS_VARIABLE && check_is_narrow(k, r->reg)) {
+        check_narrow(k, segment, r, more, guard);
+        return;
     }
     address_of(k, segment, r);
     struct ptx_operand base = bounds(k, at, r, k->t);
@@ -192,8 +235,8 @@ static bool root_of(struct check_func *k, uint32_t at, struct roots_of root)
         BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->root), edit_reg(known->base));
         return true;
     }
-    if (root.kind == ROOTS_VARIABLE) {
-        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->root), edit_sym(root.id));
+    if (check_is_variable(root)) {
+        check_variable_base(k, EDIT_BEFORE, at, root, k->root);
         return true;
     }
     for (uint32_t i = 0; root.kind == ROOTS_PARAM && i < k->f->nparams; i++) {
@@ -215,14 +258,17 @@ static void ask(struct check_func *k, uint32_t at, const struct check_access *a)
 {
     const struct pass_check_site *site = &k->k->sites.items[a->site];
     uint32_t flags = site->flags;
+    bool global = check_is_global((enum ptx_space)a->mem.space);
     if (root_of(k, at, a->root))
         flags |= KCHECK_ROOT;
-    if (a->root.kind == ROOTS_VARIABLE)
+    if (check_is_variable(a->root) || !global)
         flags |= KCHECK_VARIABLE_LEFT;
+    if (check_is_dynamic(k, a->root))
+        flags |= KCHECK_DYNAMIC;
     BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->what),
            edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, flags)));
     // A web may hold numbers as well as pointers; those have no bounds.
-    if (a->root.kind == ROOTS_WEB)
+    if (a->root.kind == ROOTS_WEB && global)
         BEFORE(k, at, "setp.eq.u64 %0, %1, 0;\n@%0 mov.u64 %2, %3;", edit_reg(k->bad), edit_reg(k->root),
                edit_reg(k->what), edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, site->flags)));
     if (k->hidden == PTX_NONE)
@@ -254,7 +300,10 @@ static void slow_access(struct check_func *k, uint32_t at, const struct check_ac
     uint32_t next = edit_new_label(e), perform = edit_new_label(e);
     if (s->guard != PTX_NONE)
         BEFORE(k, at, "@!%0 bra %1;", edit_guard(s), edit_sym(next));
-    if (addr->sub == PTX_BASE_REG)
+    if (addr->sub == PTX_BASE_REG && check_is_narrow(k, addr->id))
+        BEFORE(k, at, "add.s32 %0, %1, %2;\ncvt.u64.u32 %3, %0;", edit_reg(k->narrow), edit_reg(addr->id),
+               edit_imm(addr->value), edit_reg(k->t));
+    else if (addr->sub == PTX_BASE_REG)
         BEFORE(k, at, "add.s64 %0, %1, %2;", edit_reg(k->t), edit_reg(addr->id), edit_imm(addr->value));
     else if (addr->sub == PTX_BASE_SYM)
         BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_sym_at(addr->id, addr->value));
@@ -266,6 +315,11 @@ static void slow_access(struct check_func *k, uint32_t at, const struct check_ac
         BEFORE(k, at, "sub.u64 %0, %1, %2;\nsetp.lt.u64 %3, %0, %4;\n@%3 bra %5;", edit_reg(k->root),
                edit_reg(k->t), base, edit_reg(k->bad), edit_reg(k->limit), edit_sym(perform));
     }
+    // Outside of global memory, what has no bounds is performed; KCHECK_ACCESS knows nothing of it.
+    const struct check_bounds *known = check_bounds_of(k, a->root);
+    if (known && !check_is_global((enum ptx_space)a->mem.space))
+        BEFORE(k, at, "setp.eq.u64 %0, %1, 0;\n@%0 bra %2;", edit_reg(k->bad), edit_reg(known->size),
+               edit_sym(perform));
     ask(k, at, a);
     BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(perform));
     clear_results(k, at, s);
@@ -317,7 +371,9 @@ static void new_registers(struct check_func *k)
 {
     struct edit *e = k->k->c->edit;
     uint32_t *wide[] = {&k->t, &k->base, &k->limit, &k->size, &k->root, &k->what, &k->word, &k->first};
-    uint32_t *narrow[] = {&k->verdict, &k->slot, &k->x}, *bits[] = {&k->bad, &k->other, &k->ok};
+    uint32_t *narrow[] = {&k->verdict, &k->slot,        &k->x,
+                          &k->narrow,  &k->narrow_base, &k->narrow_limit},
+             *bits[] = {&k->bad, &k->other, &k->ok};
     for (unsigned i = 0; i < sizeof wide / sizeof *wide; i++)
         *wide[i] = edit_new_reg(e, PTX_U64);
     for (unsigned i = 0; i < sizeof narrow / sizeof *narrow; i++)

@@ -8,18 +8,35 @@ enum { MOST_ACCESSES = 64, MOST_STMTS = 512, MOST_DEPTH = 24 };
 
 // --- accesses ----------------------------------------------------------------------------------------------
 
+static bool is_memory(enum ptx_space space)
+{
+    switch (space) {
+    case PTX_SPACE_GENERIC:
+    case PTX_SPACE_GLOBAL:
+    case PTX_SPACE_SHARED:
+    case PTX_SPACE_SHARED_CLUSTER:
+    case PTX_SPACE_LOCAL:
+    case PTX_SPACE_CONST:
+    case PTX_SPACE_PARAM: return true;
+    default: return false;
+    }
+}
+
+// Returns why an access has no bounds.
+static enum pass_check_left why_unknown(enum ptx_space space)
+{
+    bool shared = space == PTX_SPACE_SHARED || space == PTX_SPACE_SHARED_CLUSTER;
+    return shared ? PASS_CHECK_SHARED : space == PTX_SPACE_LOCAL ? PASS_CHECK_LOCAL : PASS_CHECK_ELSEWHERE;
+}
+
 // Returns whether the access is to be checked; if not, counts why.
 static bool wants(struct check_func *k, const struct ptx_stmt *s, const struct ptx_mem *mem)
 {
     enum ptx_space space = ptx_space_is((enum ptx_space)mem->space);
     uint32_t *left = k->left.left;
-    if (!mem->reads && !mem->writes)
+    if ((!mem->reads && !mem->writes) || !is_memory(space))
         return false;
-    if (space == PTX_SPACE_SHARED || space == PTX_SPACE_LOCAL) {
-        left[space == PTX_SPACE_SHARED ? PASS_CHECK_SHARED : PASS_CHECK_LOCAL]++;
-        return false;
-    }
-    if (space != PTX_SPACE_GLOBAL && space != PTX_SPACE_GENERIC)
+    if (space == PTX_SPACE_PARAM && mem->addr->sub != PTX_BASE_REG)
         return false;
     bool plain = mem->extent == PTX_EXTENT_PLAIN && mem->bytes && mem->bytes <= UINT16_MAX && !mem->unless;
     if (mem->collective)
@@ -61,10 +78,11 @@ static bool find_access(struct check_func *k, uint32_t stmt, struct check_access
         }
         *a = (struct check_access){.stmt = stmt, .mem = mem[i]};
         a->root = roots_address(k->roots, stmt, mem[i].addr);
-        if (a->root.kind == ROOTS_OTHER)
-            k->left.left[PASS_CHECK_ELSEWHERE]++;
+        enum ptx_space space = ptx_space_is((enum ptx_space)mem[i].space);
+        if (!check_reaches(k, a->root, space))
+            k->left.left[why_unknown(space)]++;
         else
-            found = true;
+            found = roots_space(k->roots->m, a->root) == PTX_SPACE_GLOBAL || !check_is_inside(k, a);
     }
     return found;
 }
@@ -81,19 +99,11 @@ static bool is_position(const struct ptx_operand *o)
     return false;
 }
 
-// Whether a symbol can be named at any place of the function.
-static bool is_anywhere(const struct check_func *k, uint32_t sym)
-{
-    uint64_t offset;
-    const struct ptx_module *m = k->k->c->m;
-    return map_get(&m->globals, ptx_sym(m, sym)->name) == sym || roots_param_offset(k->f, sym, &offset);
-}
-
 static bool has_local_symbol(const struct check_func *k, const struct ptx_stmt *s)
 {
     for (uint32_t i = 0; i < s->nslots; i++) {
         const struct ptx_operand *o = &s->operands[i];
-        if ((o->kind == PTX_SYM || (o->kind == PTX_ADDR && o->sub == PTX_BASE_SYM)) && !is_anywhere(k, o->id))
+        if ((o->kind == PTX_SYM || (o->kind == PTX_ADDR && o->sub == PTX_BASE_SYM)) && !check_is_anywhere(k, o->id))
             return true;
     }
     return false;
@@ -242,14 +252,6 @@ static int add_range(struct check_func *k, struct check_segment *g, struct check
     return vec_push(&k->ranges, range);
 }
 
-// A variable by its name: inside or not is known now.
-static bool is_inside(const struct check_func *k, const struct check_range *r)
-{
-    if (r->root.kind != ROOTS_VARIABLE || r->sym == PTX_NONE)
-        return false;
-    return r->low >= 0 && (uint64_t)r->high <= ptx_var_size(ptx_sym(k->k->c->m, r->sym)->var);
-}
-
 // Whether a statement may be in the middle of a segment, so that its copy is executed in its place.
 static bool may_copy(const struct check_func *k, const struct ptx_stmt *s)
 {
@@ -287,13 +289,13 @@ static int add_access(struct check_func *k, struct check_segment *g, struct chec
         *g = (struct check_segment){.first = a->stmt,
                                     .first_range = (uint32_t)k->ranges.len,
                                     .first_access = (uint32_t)k->accesses.len};
-        if (!make_range(k, a, g->first, &range))
+        if (!make_range(k, a, g->first, &range) && check_is_global((enum ptx_space)a->mem.space))
             range.root = (struct roots_of){ROOTS_OWN, 0};
     }
     g->last = a->stmt;
     if (!err)
         err = vec_push(&k->accesses, *a);
-    return err || is_inside(k, &range) ? err : add_range(k, g, range);
+    return err || check_is_inside(k, a) ? err : add_range(k, g, range);
 }
 
 static int plan_block(struct check_func *k, uint32_t block)
@@ -350,7 +352,7 @@ static int find_ends(struct check_func *k)
 
 int check_plan(struct check_func *k)
 {
-    int err = 0;
+    int err = check_find_declared(k);
     for (uint32_t b = 0; b < k->cfg->nblocks && !err; b++)
         if (k->cfg->graph->rank[b] != GRAPH_NONE)
             err = plan_block(k, b);

@@ -88,10 +88,12 @@ struct check_func {
     struct check_asked *asked;  // by DEF
     uint32_t *renamed;          // by DEF: register of its copy in the current segment, PTX_NONE
     uint32_t *renamed_in;       // by DEF: number of the segment that it was copied for
+    VEC(uint32_t) declared;     // symbols that the function's outermost scope declares
     uint32_t hidden;            // symbol of the hidden parameter, PTX_NONE in functions
     // Scratch registers.
     uint32_t t, base, limit, size, root, what, verdict, bad, other;
     uint32_t word, first, slot, x, ok;
+    uint32_t narrow, narrow_base, narrow_limit;  // of 32 bits
 };
 
 // pass_check_plan.c: finds accesses, segments and pairs. 0 or a negative code.
@@ -99,6 +101,27 @@ int check_plan(struct check_func *k);
 bool check_is_pure(const struct check_func *k, const struct ptx_stmt *s);
 // Whether the value is defined at or after a statement of the statement's block.
 bool check_is_later(const struct check_func *k, uint32_t value, uint32_t first);
+
+// pass_check_space.c: variables of every space.
+bool check_is_variable(struct roots_of root);
+bool check_is_global(enum ptx_space space);  // or generic
+// Whether the root is the shared memory whose size the launch gives.
+bool check_is_dynamic(const struct check_func *k, struct roots_of root);
+int check_find_declared(struct check_func *k);                        // fills k->declared; 0 or -ENOMEM
+bool check_is_anywhere(const struct check_func *k, uint32_t sym);     // it can be named at any place
+bool check_is_narrow(const struct check_func *k, uint32_t reg);       // it has 32 bits
+// Whether accesses of a space can be compared with the bounds of a root.
+bool check_reaches(const struct check_func *k, struct roots_of root, enum ptx_space space);
+// Finds the offset of an access in its variable, if that is a constant.
+bool check_offset(const struct check_func *k, const struct check_access *a, int64_t *offset);
+// Whether the access is inside its variable whatever the program does.
+bool check_is_inside(const struct check_func *k, const struct check_access *a);
+// Code that sets registers of 64 bits to the address of a variable, and to its size; both are 0 where the
+// variable cannot be named.
+void check_variable_base(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
+                         uint32_t base);
+void check_variable_bounds(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
+                           uint32_t base, uint32_t size);
 
 // pass_check_bounds.c: which bounds are needed, and code for them.
 int check_need(struct check_func *k);
