@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Breaks one rule of the analysis at a time, and requires that proof_test, proof_memo_test or proof_random notices. A line of
-# mutations.txt is FILE :: TEXT => OTHER TEXT; TEXT stands in the file exactly once.
+# Breaks one rule of the analysis at a time, and requires that proof_test, proof_memo_test or proof_random
+# notices. A line of mutations.txt is FILE :: TEXT => OTHER TEXT; TEXT stands in the file exactly once.
 # tier: all
 # builds: one
 # slow
