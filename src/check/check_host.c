@@ -31,6 +31,7 @@ void (*check_host_first)(void);
 static struct lock lock = LOCK_INIT(CHECK);
 static struct check_table *table;
 static struct check_device devices[CONTEXT_CONTEXTS];
+static unsigned used;  // devices[i] has never been made for i >= used; protected by the lock
 static unsigned client;
 static uint64_t numbers;  // of modules so far
 static bool any_ready;    // a context has had a copy
@@ -116,7 +117,7 @@ void check_host_rings(void (*f)(struct check_device *d, struct context *ctx, voi
         lock_take(&lock);
     else if (!lock_try(&lock))
         return;
-    for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++) {
+    for (unsigned i = 0; i < used; i++) {
         struct context *ctx = context_of_number(i);
         if (ctx && device_of(ctx))
             f(&devices[i], ctx, argument);
@@ -201,6 +202,19 @@ static void withdrawn(uint64_t base, uint64_t end)
     errno = saved;
 }
 
+// No block is there yet: what changes goes to the contexts with the first block.
+static void divided(uint64_t base, uint64_t bytes, uint64_t stride)
+{
+    if (!check_host_on)
+        return;
+    int saved = errno;
+    lock_take(&lock);
+    if (!broken)
+        check_table_divide(table, base, bytes, stride);
+    lock_give(&lock);
+    errno = saved;
+}
+
 void check_host_alloc_in_order(CUstream stream, bool per_thread)
 {
     order.stream = stream;
@@ -240,6 +254,7 @@ static void make(struct check_device *d, struct context *ctx)
 {
     CUresult r = check_device_make(d, ctx, table, guard.options.on_error == OPTION_ON_ERROR_TRAP);
     if (!r) {
+        used = used > context_number(ctx) ? used : context_number(ctx) + 1;
         atomic_store_explicit(&d->ready, true, memory_order_relaxed);
         return;
     }
@@ -440,7 +455,7 @@ const struct pass_check *check_host_checks(const void *handle)
 
 // --- start -------------------------------------------------------------------------------------------------
 
-static const struct track_listener listener = {made, freed, withdrawn};
+static const struct track_listener listener = {made, freed, withdrawn, divided};
 
 int check_host_start(void)
 {

@@ -6,12 +6,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pages/pages_address.h"
 #include "pages/pages_testing.h"
+#include "track/track.h"
 
 enum { LIVE = 300, ROUNDS = 20000, KEPT = 1 << 16 };
 
+// What was last said of memory that is cut into slots.
+static struct {
+    uint64_t base, bytes, stride;
+} cut;
+
+static void note_cut(uint64_t base, uint64_t bytes, uint64_t stride)
+{
+    cut.base = base;
+    cut.bytes = bytes;
+    cut.stride = stride;
+}
+
+static const struct track_listener listener = {.divided = note_cut};
+
 static int setup(void **state)
 {
+    track_listen(&listener);
     guard.options.pages_small = OPTION_PAGES_SMALL_PACKED;
     return pages_testing_start((uint64_t)1 << 30);
 }
@@ -146,12 +163,28 @@ static void any_call_may_fail(void **state)
     assert_int_equal(available(), before);
 }
 
+// Every buffer lies in a slot of a range that was announced before.
+static void slots_are_announced(void **state)
+{
+    for (size_t size = 1; size < 1 << 20; size = size * 3 + 1) {
+        CUdeviceptr p;
+        CUresult r;
+        cut.bytes = 0;
+        pages_packed_trim();
+        assert_true(pages_alloc(&p, size, &r));
+        assert_true(cut.bytes && p - cut.base < cut.bytes && cut.base % PAGES_ADDRESS_UNIT == 0);
+        assert_int_equal((p - cut.base) % cut.stride, 0);
+        assert_true(size + PAGES_PACKED_GAP <= cut.stride);
+        assert_true(pages_free(p, DRIVER_cuMemFree_v2, &r) && !r);
+        pages_reclaim();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_address_serves_twice),
-        cmocka_unit_test(memory_is_used_again),
-        cmocka_unit_test(contents_stay),
+        cmocka_unit_test(no_address_serves_twice), cmocka_unit_test(memory_is_used_again),
+        cmocka_unit_test(contents_stay),           cmocka_unit_test(slots_are_announced),
         cmocka_unit_test(any_call_may_fail),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
