@@ -186,6 +186,8 @@ static void start_once(void)
         guard_report_note("%s: no mode is active", why);
         guard.options.mode = 1 << OPTION_MODE_API;
     }
+    // Only the CPU device's driver describes faults.
+    guard.options.mode = modes_for_device(guard.options.mode, guard.real_fault != NULL);
     guard.options.mode = modes_with_layout(guard.options.mode);
     mode_start(rows, sizeof rows / sizeof *rows);
     pthread_atfork(NULL, NULL, after_fork);

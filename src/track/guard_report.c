@@ -40,7 +40,7 @@ struct scratch {
     char paths[PATHS_SIZE];
     size_t paths_used;
     unsigned stacks_used;
-    const char *notes[4 + EXPLAINED_NOTES];
+    const char *notes[4 + GUARD_REPORT_NOTES + EXPLAINED_NOTES];
     char note[NOTE_SIZE];
     char tensor[TENSOR_SIZE];
 };
@@ -315,8 +315,8 @@ static uint64_t hash_of(const struct guard_finding *f, uint32_t stack, uint32_t 
     if (f->nbuffers && f->buffers[0].facts.made_by == TRACK_MADE_BY_KERNEL)
         hash = mix(hash, f->buffers[0].facts.bytes);
     if (f->fault && f->by_source && f->fault->source_line)
-        hash = mix(hash_text(hash_text(hash, f->fault->kernel), f->fault->source_file),
-                   f->fault->source_line * 4u + f->access);
+        hash =
+            mix(hash_text(hash_text(hash, f->fault->kernel), f->fault->source_file), f->fault->source_line);
     else if (f->fault)
         hash = mix(hash_text(hash, f->fault->kernel), f->fault->line);
     return hash ? hash : 1;
@@ -435,6 +435,9 @@ static void send_error(const struct guard_finding *f, uint32_t stack, int device
         r.place = make_place(f->fault, f->thread_known);
     if (f->note)
         scratch->notes[r.nnotes++] = f->note;
+    for (unsigned i = 0; i < GUARD_REPORT_NOTES; i++)
+        if (f->more[i])
+            scratch->notes[r.nnotes++] = f->more[i];
     add_explanation(&r, explanation, add_tensor(&r, f));
     r.notes = scratch->notes;
     if (e)
