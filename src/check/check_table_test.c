@@ -35,6 +35,11 @@ bool kprim_is_global(uint64_t address)
     return address >> 32 != 0x1234;  // a window of shared memory
 }
 
+uint32_t kprim_dynamic_shared(void)
+{
+    return 0;
+}
+
 void kprim_trap(void)
 {
     traps++;

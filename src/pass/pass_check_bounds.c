@@ -216,10 +216,8 @@ void check_set_bounds(struct check_func *k, enum edit_place place, uint32_t at, 
         int64_t pair = KCHECK_HIDDEN + 16 * (int64_t)check_pair(k, root.id, 1);
         PUT(k, place, at, "ld.param.u64 %0, [%1];\nld.param.u64 %2, [%3];", edit_reg(base),
             edit_sym_at(k->hidden, pair), edit_reg(size), edit_sym_at(k->hidden, pair + 8));
-    } else if (root.kind == ROOTS_VARIABLE) {
-        uint64_t bytes = ptx_var_size(ptx_sym(k->k->c->m, root.id)->var);
-        PUT(k, place, at, "mov.u64 %0, %1;\nmov.u64 %2, %3;", edit_reg(base), edit_sym(root.id),
-            edit_reg(size), edit_imm((int64_t)bytes));
+    } else if (check_is_variable(root)) {
+        check_variable_bounds(k, place, at, root, base, size);
     } else {
         PUT(k, place, at, "mov.u64 %0, 0;\nmov.u64 %1, 0;", edit_reg(base), edit_reg(size));
     }
@@ -253,6 +251,9 @@ static void set_merged(struct check_func *k, uint32_t v, enum edit_place place, 
             *ptx_operand(s, 3));
     } else if (roots_summed(k->roots, v, picked)) {
         set_sum(k, picked, b, place, at);
+    } else if (check_is_narrow(k, k->reach->regs->reg[value->reg]) &&
+               (s->guard == PTX_NONE || k->roots->made[v].id == v)) {
+        PUT(k, place, at, "mov.u64 %0, 0;\nmov.u64 %1, 0;", edit_reg(b->base), edit_reg(b->size));
     } else if (s->guard == PTX_NONE || k->roots->made[v].id == v) {
         check_lookup(k, place, at, edit_reg(k->reach->regs->reg[value->reg]), b->base, b->size);
     } else {

@@ -4,6 +4,7 @@
 #define MOAT_PASS_PASS_CHECK_STATE_H
 
 #include "base/vec.h"
+#include "flow/multiples.h"
 #include "kcheck/kcheck.h"
 #include "pass/pass.h"
 #include "pass/pass_check.h"
@@ -37,6 +38,7 @@ struct checking {
 // An access that is checked: row `row` of ptx_stmt_mem.
 struct check_access {
     uint32_t stmt, site;
+    uint8_t row;
     struct ptx_mem mem;
     struct roots_of root;
 };
@@ -51,6 +53,11 @@ struct check_range {
     uint32_t guard_value;  // what it holds
     bool guard_negated;
     int64_t low, high;
+    // 0: aligned whenever it is inside. Else the byte at `aligned_at` from the base on must be at a multiple
+    // of `align`; by_host: the pair accepts nothing unless it is.
+    uint32_t align;
+    int64_t aligned_at;
+    bool by_host;
     uint32_t pair;  // PARAM: index of the kernel's pairs, PTX_NONE if there is no room
 };
 
@@ -76,6 +83,17 @@ struct check_asked {
     bool can;
 };
 
+struct ranges;
+
+// What a proof may spare of a kernel. It is built with the variant that checks everything, and used by the
+// one that checks the rest.
+struct check_proof {
+    struct ranges *ranges;  // NULL: nothing
+    struct arena arena;
+    bool *may_cover;    // by access of the proof: a usual launch bounds it
+    uint32_t *site_at;  // by statement: the site of its access, PTX_NONE
+};
+
 // Bounds that a call passes. They are put into registers behind the statement that stores the pointer into
 // the argument, or before the call if a register is the argument.
 struct check_pass {
@@ -89,11 +107,14 @@ struct check_pass {
 struct check_func {
     struct checking *k;
     struct ptx_func *f;
-    struct str name;  // the program's
+    struct str name;            // the program's
+    struct check_proof *proof;  // NULL in functions that are no kernels
+    bool rest;                  // checks only what the proof cannot cover
     struct flow flow;
     const struct cfg *cfg;
     const struct reach *reach;
     const struct roots *roots;
+    struct multiples multiples;
     struct arena arena;
     VEC(struct check_access) accesses;
     VEC(struct check_range) ranges;
@@ -114,10 +135,12 @@ struct check_func {
     const struct check_slots *slots;  // pointers that come with their bounds; NULL: none
     struct check_bounds slot_bounds[CHECK_MOST_SLOTS];
     VEC(struct check_pass) passes;  // those of a call together, in the order of the callee's slots
+    VEC(uint32_t) declared;         // symbols that the function's outermost scope declares
     uint32_t hidden;                // symbol of the hidden parameter, PTX_NONE in functions
     // Scratch registers.
     uint32_t t, base, limit, size, root, what, verdict, bad, other;
     uint32_t word, first, slot, x, ok;
+    uint32_t narrow, narrow_base, narrow_limit;  // of 32 bits
 };
 
 // pass_check_plan.c: finds accesses, segments and pairs. 0 or a negative code.
@@ -125,6 +148,30 @@ int check_plan(struct check_func *k);
 bool check_is_pure(const struct check_func *k, const struct ptx_stmt *s);
 // Whether the value is defined at or after a statement of the statement's block.
 bool check_is_later(const struct check_func *k, uint32_t value, uint32_t first);
+
+// pass_check_space.c: variables of every space.
+bool check_is_variable(struct roots_of root);
+bool check_is_global(enum ptx_space space);  // or generic
+// Whether the root is the shared memory whose size the launch gives.
+bool check_is_dynamic(const struct check_func *k, struct roots_of root);
+int check_find_declared(struct check_func *k);                     // fills k->declared; 0 or -ENOMEM
+bool check_is_anywhere(const struct check_func *k, uint32_t sym);  // it can be named at any place
+bool check_is_narrow(const struct check_func *k, uint32_t reg);    // it has 32 bits
+// Whether accesses of a space can be compared with the bounds of a root.
+bool check_reaches(const struct check_func *k, struct roots_of root, enum ptx_space space);
+// Finds the offset of an access in its variable, if that is a constant.
+bool check_offset(const struct check_func *k, const struct check_access *a, int64_t *offset);
+// Whether the access is inside its variable whatever the program does.
+bool check_is_inside(const struct check_func *k, const struct check_access *a);
+// Sets the range's alignment for an access whose place in the range is known.
+void check_alignment(const struct check_func *k, const struct check_access *a, struct check_range *range);
+uint32_t check_align_of(const struct check_access *a);  // what its address must be a multiple of
+// Code that sets registers of 64 bits to the address of a variable, and to its size; both are 0 where the
+// variable cannot be named.
+void check_variable_base(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
+                         uint32_t base);
+void check_variable_bounds(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
+                           uint32_t base, uint32_t size);
 
 // pass_check_bounds.c: which bounds are needed, and code for them.
 int check_need(struct check_func *k);
@@ -164,6 +211,13 @@ size_t check_emit_passes(struct check_func *k, size_t first);
 
 // pass_check_emit.c
 void check_emit(struct check_func *k);
+
+// pass_check_prove.c: proofs of kernels.
+// Builds the proof of a kernel whose checks are planned, and fills the proof of its row. 0 or -ENOMEM.
+int check_prove(struct check_func *k, struct pass_check_kernel *row);
+void check_prove_free(struct check_proof *p);
+// Returns whether a proof may cover the access.
+bool check_prove_covers(const struct check_proof *p, uint32_t stmt, unsigned row);
 
 // pass_check_site.c: describes an access for reports. 0 or -ENOMEM.
 int check_site(struct check_func *k, const struct check_access *a, uint32_t *number);

@@ -2,34 +2,7 @@
 // Kernels with errors that --mode=check must find, each with a correct twin: check_errors bad|good NAME, or
 // list. A wrong access is skipped, so every case ends normally, and results that the errors do not touch must
 // be right.
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <unistd.h>
-
-#define NEED(call) need((call), #call, __LINE__)
-
-static void need(cudaError_t r, const char *call, int line)
-{
-    if (r == cudaSuccess)
-        return;
-    printf("%d: %s: %s\n", line, call, cudaGetErrorString(r));
-    exit(2);
-}
-
-template <typename T> static T *take(size_t n)
-{
-    T *p;
-    NEED(cudaMalloc(&p, n * sizeof(T)));
-    NEED(cudaMemset(p, 0, n * sizeof(T)));
-    return p;
-}
-
-static void wait(void)
-{
-    NEED(cudaDeviceSynchronize());
-}
+#include "check_cases.cuh"
 
 template <typename T> __global__ void fill(T *a, long from, long to)
 {
@@ -456,11 +429,7 @@ static void stale(bool bad)
     wait();
 }
 
-static const struct {
-    const char *name;
-    void (*run)(bool bad);
-    const char *types;
-} cases[] = {
+static const struct check_case cases[] = {
     {"write_past", write_past, "heap-buffer-overflow"},
     {"read_past", read_past, "heap-buffer-overflow"},
     {"write_before", write_before, "heap-buffer-underflow"},
@@ -494,17 +463,9 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    for (const auto &c : cases) {
-        if (argc == 2)
-            printf("%s\t%s\n", c.name, c.types);
-        else if (argc == 3 && !strcmp(argv[2], c.name)) {
-            c.run(!strcmp(argv[1], "bad"));
-            return 0;
-        }
-    }
     if (argc == 3 && !strcmp(argv[2], "stale")) {
         stale(!strcmp(argv[1], "bad"));
         return 0;
     }
-    return argc == 2 ? 0 : 2;
+    return check_main(argc, argv, cases);
 }
