@@ -90,7 +90,7 @@ verdict $? '--halt-on-error'
 # A kernel that is not checked: a freed buffer among its arguments is worth a note, and is no error.
 run --kernel-name=fill "$T/check_errors" bad stale
 [ "$status" = 0 ] && [ -z "$found" ] &&
-    grep -q 'ignores.* runs unchecked, was passed 0x.* as argument 3: that is 20 bytes into a 400-' "$T/log" &&
+    grep -q 'ignores.* runs unchecked, was passed 0x.* as argument 3: that is 20 bytes into a 400' "$T/log" &&
     grep -Eq 'were passed a pointer into a freed buffer +1$' "$T/log"
 verdict $? 'a freed argument'
 run --kernel-name=fill "$T/check_errors" good stale
