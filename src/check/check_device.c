@@ -214,7 +214,7 @@ void check_device_unmake(struct check_device *d)
     if (d->state)
         real->cuMemFree_v2(d->state);
     // Mappings end with their context; what is left is a few megabytes of a context that is not checked.
-    *d = (struct check_device){.failed = true};
+    *d = (struct check_device){.stage = CHECK_DEVICE_FAILED};
 }
 
 // --- changes -----------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check/check_args.h"
 #include "check/check_host.h"
 #include "check/check_prove.h"
 #include "context/kernels.h"
@@ -268,6 +269,7 @@ static void launch_bare(const struct launch_call *l)
     static _Atomic(const char *) named[16];  // kernels that a note names
     const char *name = kernels_name(l->function);
     guard_count(GUARD_CHECK_BARE);
+    check_args_look(l);
     for (unsigned i = 0; name && i < sizeof named / sizeof *named; i++) {
         const char *none = NULL;
         // Relaxed: a name is the same text for all.

@@ -412,6 +412,23 @@ static void several(bool bad)
     wait();
 }
 
+// A pointer that the kernel does not use: no error, whether it is freed or not.
+static __global__ void ignores(int *a, long from, int *unused)
+{
+    if (from)
+        *unused = 1;
+    *a = 1;
+}
+
+static void stale(bool bad)
+{
+    int *a = take<int>(1), *b = take<int>(100);
+    if (bad)
+        NEED(cudaFree(b));
+    ignores<<<1, 1>>>(a, 0, b + 5);
+    wait();
+}
+
 static const struct check_case cases[] = {
     {"write_past", write_past, "heap-buffer-overflow"},
     {"read_past", read_past, "heap-buffer-overflow"},
@@ -446,5 +463,9 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
+    if (argc == 3 && !strcmp(argv[2], "stale")) {
+        stale(!strcmp(argv[1], "bad"));
+        return 0;
+    }
     return check_main(argc, argv, cases);
 }

@@ -87,6 +87,19 @@ run --halt-on-error "$T/check_errors" bad host_idle
 [ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ] && ! grep -q 'went on' "$T/log"
 verdict $? '--halt-on-error'
 
+# A kernel that is not checked: a freed buffer among its arguments is worth a note, and is no error.
+run --kernel-name=fill "$T/check_errors" bad stale
+[ "$status" = 0 ] && [ -z "$found" ] &&
+    grep -q 'ignores.* runs unchecked, was passed 0x.* as argument 3: that is 20 bytes into a 400' "$T/log" &&
+    grep -Eq 'were passed a pointer into a freed buffer +1$' "$T/log"
+verdict $? 'a freed argument'
+run --kernel-name=fill "$T/check_errors" good stale
+[ "$status" = 0 ] && [ -z "$found" ] && ! grep -q 'was passed' "$T/log"
+verdict $? 'no freed argument'
+run "$T/check_errors" bad stale
+[ "$status" = 0 ] && [ -z "$found" ] && ! grep -q 'was passed' "$T/log"
+verdict $? 'a freed argument that is not used'
+
 # From the cache, everything is known as at the first time.
 run "$T/check_errors" bad write_past
 missing=$(lacks write_past | paste -sd ,)
