@@ -63,9 +63,9 @@ done
     echo '## --mode=check on the CPU device'
     echo
     "$here/machine"
-    echo "Processor time of the whole program, start included, with --mode=off and with --mode=check, the least" \
-        "of $RUNS runs of each in turns; and how long the first run took, which rewrites the modules and" \
-        "fills the cache."
+    echo "Processor time of the whole program, start included, with --mode=off and with --mode=check, the" \
+        "least of $RUNS runs of each in turns; and how long the first run took, which rewrites the modules" \
+        "and fills the cache."
     echo
     echo '| program | off ms | check ms | added | first run ms |'
     echo '| --- | --- | --- | --- | --- |'
