@@ -118,9 +118,8 @@ static int keep_proof(struct check_func *k, struct pass_check_kernel *row)
                                       .align = aligned.align ? aligned.align : 1};
         covered++;
     }
-    row->proved = !covered                                          ? PASS_CHECK_FULL
-                  : covered == k->accesses.len && !calls_checked(k) ? PASS_CHECK_BARE
-                                                                    : PASS_CHECK_REST;
+    bool all = covered == k->accesses.len && !calls_checked(k);
+    row->proved = all ? PASS_CHECK_BARE : covered ? PASS_CHECK_REST : PASS_CHECK_FULL;
     return 0;
 }
 
