@@ -21,6 +21,7 @@ _CALLBACK = ctypes.CFUNCTYPE(
 _FRAMES_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)
 _MOST_FRAMES = 8
 _MOST_DIMENSIONS = 8
+_FAR = 1 << 30  # bytes from a tensor beyond which an address, as one of shared memory, says nothing about it
 _local = threading.local()
 _started = False
 _explain = _frames = None  # the callbacks, which must live as long as moat may call them
@@ -249,6 +250,8 @@ def _describe(launch, address, where):
     if not tensors:
         return []
     name, tensor = min(tensors, key=lambda pair: _distance(pair[1], address))
+    if _distance(tensor, address) > _FAR:
+        return []
     text = "the nearest tensor is {}: {}, shape {}, strides {}".format(
         _called(name, tensor, where), str(tensor.dtype).replace("torch.", ""), list(tensor.shape), list(tensor.stride())
     )

@@ -43,7 +43,7 @@ watch --mode=check triton_bounds.py -- good load
 check 0 '^sum 2000' 'check: the twin'
 not 'ERROR' 'check: the twin'
 
-watch after_fault.py
+watch --mode=api after_fault.py
 check 97 '^raised AcceleratorError' 'a launch whose kernel has failed raises'
 check 97 '^capturing False' 'its stream is not being captured'
 finish
