@@ -201,6 +201,19 @@ static void withdrawn(uint64_t base, uint64_t end)
     errno = saved;
 }
 
+// No block is there yet: what changes goes to the contexts with the first block.
+static void divided(uint64_t base, uint64_t bytes, uint64_t stride)
+{
+    if (!check_host_on)
+        return;
+    int saved = errno;
+    lock_take(&lock);
+    if (!broken)
+        check_table_divide(table, base, bytes, stride);
+    lock_give(&lock);
+    errno = saved;
+}
+
 void check_host_alloc_in_order(CUstream stream, bool per_thread)
 {
     order.stream = stream;
@@ -440,7 +453,7 @@ const struct pass_check *check_host_checks(const void *handle)
 
 // --- start -------------------------------------------------------------------------------------------------
 
-static const struct track_listener listener = {made, freed, withdrawn};
+static const struct track_listener listener = {made, freed, withdrawn, divided};
 
 int check_host_start(void)
 {

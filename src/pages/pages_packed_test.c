@@ -9,6 +9,8 @@
 #include "launch/kernel_fault.h"
 #include "mode/mode_testing.h"
 #include "pages/pages.h"
+#include "pages/pages_address.h"
+#include "track/track.h"
 
 enum { LIVE = 300, ROUNDS = 20000, KEPT = 1 << 16 };
 
@@ -30,8 +32,23 @@ WRAP(cuMemMap, (CUdeviceptr p, size_t n, size_t o, CUmemGenericAllocationHandle 
      (p, n, o, h, f))
 WRAP(cuMemSetAccess, (CUdeviceptr p, size_t n, const CUmemAccessDesc *d, size_t count), (p, n, d, count))
 
+// What was last said of memory that is cut into slots.
+static struct {
+    uint64_t base, bytes, stride;
+} cut;
+
+static void note_cut(uint64_t base, uint64_t bytes, uint64_t stride)
+{
+    cut.base = base;
+    cut.bytes = bytes;
+    cut.stride = stride;
+}
+
+static const struct track_listener listener = {.divided = note_cut};
+
 static int setup(void **state)
 {
+    track_listen(&listener);
     use_cpu_device();
     REAL(cuMemRelease), REAL(cuMemUnmap), REAL(cuMemGetAllocationGranularity), REAL(cuEventSynchronize);
     REAL(cuDeviceGetMemPool), REAL(cuDeviceGetDefaultMemPool), REAL(cuStreamGetId), REAL(cuMemAddressFree);
@@ -180,12 +197,28 @@ static void any_call_may_fail(void **state)
     assert_int_equal(available(), before);
 }
 
+// Every buffer lies in a slot of a range that was announced before.
+static void slots_are_announced(void **state)
+{
+    for (size_t size = 1; size < 1 << 20; size = size * 3 + 1) {
+        CUdeviceptr p;
+        CUresult r;
+        cut.bytes = 0;
+        pages_packed_trim();
+        assert_true(pages_alloc(&p, size, &r));
+        assert_true(cut.bytes && p - cut.base < cut.bytes && cut.base % PAGES_ADDRESS_UNIT == 0);
+        assert_int_equal((p - cut.base) % cut.stride, 0);
+        assert_true(size + PAGES_PACKED_GAP <= cut.stride);
+        assert_true(pages_free(p, DRIVER_cuMemFree_v2, &r) && !r);
+        pages_reclaim();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_address_serves_twice),
-        cmocka_unit_test(memory_is_used_again),
-        cmocka_unit_test(contents_stay),
+        cmocka_unit_test(no_address_serves_twice), cmocka_unit_test(memory_is_used_again),
+        cmocka_unit_test(contents_stay),           cmocka_unit_test(slots_are_announced),
         cmocka_unit_test(any_call_may_fail),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -145,19 +145,12 @@ static int copy_functions(struct checking *k)
 
 static void redirect_calls(struct checking *k, struct ptx_func *f)
 {
-    const struct ptx_module *m = k->c->m;
     for (uint32_t i = 0; i < f->nstmts; i++) {
         const struct ptx_stmt *s = &f->stmts[i];
-        const struct ptx_operand *callee =
-            s->kind == PTX_INSN && s->form->id == PTX_OP_CALL ? ptx_operand(s, 1) : NULL;
-        if (!callee || callee->kind != PTX_SYM)
-            continue;
-        const struct ptx_sym *sym = ptx_sym_behind_alias(m, callee->id);
-        if (sym->kind != PTX_SYM_FUNC)
-            continue;
-        uint32_t to = map_get(&k->by_sym, ptx_sym(m, sym->func->sym)->name);
-        if (to != MAP_NONE && k->copies[to])
-            edit_set(k->c->edit, i, (unsigned)(callee - s->operands), edit_sym(k->copies[to]->sym));
+        uint32_t to = check_callee(k, s);
+        if (to != PTX_NONE && k->copies[to])
+            edit_set(k->c->edit, i, (unsigned)(ptx_operand(s, 1) - s->operands),
+                     edit_sym(k->copies[to]->sym));
     }
 }
 
@@ -251,37 +244,96 @@ static int analyse(struct check_func *k)
         err = arrays(k);
     if (!err)
         err = check_plan(k);
+    if (!err)
+        err = check_find_passes(k);
     return err ? err : check_need(k);
 }
 
-static int check_function(struct checking *all, struct ptx_func *f, struct str name)
+static int open_function(struct check_func *k, struct checking *all, uint32_t index)
 {
-    struct check_func k = {
-        .k = all, .f = f, .name = name, .flow = {.m = all->c->m, .f = f}, .hidden = PTX_NONE};
-    arena_init(&k.arena, 0);
-    k.left.name = name;
-    k.most_pairs = most_pairs(all, f);
+    struct ptx_func *f = all->copies[index];
+    *k = (struct check_func){.k = all,
+                             .f = f,
+                             .name = all->c->result->funcs[index].name,
+                             .flow = {.m = all->c->m, .f = f},
+                             .slots = all->slots[index],
+                             .hidden = PTX_NONE};
+    arena_init(&k->arena, 0);
+    k->left.name = k->name;
+    k->most_pairs = most_pairs(all, f);
     int err = edit_error(all->c->edit);
-    if (!err)
-        err = analyse(&k);
-    if (!err && f->is_entry)
+    return err ? err : analyse(k);
+}
+
+static void close_function(struct check_func *k)
+{
+    vec_free(&k->accesses);
+    vec_free(&k->ranges);
+    vec_free(&k->segments);
+    vec_free(&k->pairs);
+    vec_free(&k->params);
+    vec_free(&k->param_bounds);
+    vec_free(&k->passes);
+    vec_free(&k->declared);
+    flow_drop(&k->flow);
+    arena_free(&k->arena);
+}
+
+static int check_function(struct checking *all, uint32_t index)
+{
+    struct check_func k;
+    int err = open_function(&k, all, index);
+    if (!err && k.f->is_entry)
         err = add_kernel(&k);
     if (!err) {
-        edit_func(all->c->edit, f);
+        edit_func(all->c->edit, k.f);
         check_emit(&k);
-        redirect_calls(all, f);
+        redirect_calls(all, k.f);
         err = vec_push(&all->funcs, k.left);
     }
-    vec_free(&k.accesses);
-    vec_free(&k.ranges);
-    vec_free(&k.segments);
-    vec_free(&k.pairs);
-    vec_free(&k.params);
-    vec_free(&k.param_bounds);
-    vec_free(&k.declared);
-    flow_drop(&k.flow);
-    arena_free(&k.arena);
-    return err;
+    close_function(&k);
+    return edit_error(all->c->edit) ? edit_error(all->c->edit) : err;
+}
+
+// --- what functions get from their callers -----------------------------------------------------------------
+
+static bool has_pointers(const struct ptx_func *f)
+{
+    for (uint32_t i = 0; i < f->nparams; i++)
+        if (f->params[i].space == PTX_SPACE_PARAM && ptx_var_size(&f->params[i]) >= 8)
+            return true;
+    return false;
+}
+
+// Functions are analysed here and once more when they are rewritten, so that the analyses of one function
+// are in memory at a time.
+static int find_slots(struct checking *k)
+{
+    uint32_t n = k->c->result->nfuncs;
+    uint32_t *order = ARENA_ARRAY(&k->c->m->arena, uint32_t, n + 1u);
+    k->slots = ARENA_ARRAY(&k->c->m->arena, struct check_slots *, n + 1u);
+    if (!order || !k->slots)
+        return -ENOMEM;
+    memset(k->slots, 0, (n + 1u) * sizeof *k->slots);
+    int err = check_call_order(k, order);
+    for (uint32_t i = 0; i < n && !err && order[i] != PTX_NONE; i++) {
+        struct ptx_func *f = k->copies[order[i]];
+        if (!f || f == k->c->funcs[order[i]] || f->is_entry || !has_pointers(f))
+            continue;
+        struct check_func about;
+        struct check_slots *slots = NULL;
+        size_t sites = k->sites.len;
+        err = open_function(&about, k, order[i]);
+        if (!err)
+            err = check_find_slots(&about, &slots);
+        close_function(&about);
+        k->sites.len = sites;
+        k->slots[order[i]] = slots;
+    }
+    for (uint32_t i = 0; i < n && !err; i++)
+        if (k->slots[i])
+            check_add_slots(k, k->copies[i], k->slots[i]);
+    return err ? err : edit_error(k->c->edit);
 }
 
 // --- the module --------------------------------------------------------------------------------------------
@@ -361,11 +413,11 @@ static int rewrite(struct checking *k)
         err = find_by_name(k);
     if (!err)
         err = copy_functions(k);
+    if (!err)
+        err = find_slots(k);
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
-        if (k->copies[i]) {
-            err = check_function(k, k->copies[i], c->result->funcs[i].name);
-            err = edit_error(c->edit) ? edit_error(c->edit) : err;
-        }
+        if (k->copies[i])
+            err = check_function(k, i);
     if (!err)
         err = pass_add_symbol(c, STR(KCHECK_VARIABLE), sizeof(struct kcheck_module));
     return err ? err : keep_result(k);

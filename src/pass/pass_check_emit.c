@@ -439,12 +439,14 @@ static void new_registers(struct check_func *k)
         *bits[i] = edit_new_reg(e, PTX_PRED);
 }
 
-static void emit_block(struct check_func *k, uint32_t block, uint32_t *segment)
+static void emit_block(struct check_func *k, uint32_t block, uint32_t *segment, size_t *pass)
 {
     check_bounds_block(k, block);
     for (uint32_t i = k->cfg->blocks[block].first; i < k->cfg->blocks[block].last; i++) {
         if (*segment < k->segments.len && k->segments.items[*segment].first == i)
             emit_fast(k, (*segment)++);
+        if (*pass < k->passes.len && k->passes.items[*pass].call == i)
+            *pass = check_emit_passes(k, *pass);
         if (k->f->stmts[i].kind == PTX_INSN)
             check_bounds_after(k, i, EDIT_AFTER, i);
     }
@@ -453,13 +455,14 @@ static void emit_block(struct check_func *k, uint32_t block, uint32_t *segment)
 void check_emit(struct check_func *k)
 {
     uint32_t segment = 0;
-    if (!k->segments.len)
+    size_t pass = 0;
+    if (!k->segments.len && !k->passes.len)
         return;
     new_registers(k);
     check_bounds_registers(k);
     check_bounds_entry(k);
     for (uint32_t b = 0; b < k->cfg->nblocks && !edit_error(k->k->c->edit); b++)
-        emit_block(k, b, &segment);
+        emit_block(k, b, &segment, &pass);
     if (edit_falls_off(k->f))
         BEFORE(k, k->f->nstmts, "ret;");
     for (size_t i = 0; i < k->segments.len && !edit_error(k->k->c->edit); i++)

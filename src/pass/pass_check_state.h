@@ -9,11 +9,25 @@
 #include "pass/pass.h"
 #include "pass/pass_check.h"
 
+// A pointer in a parameter of a function; whoever calls the function passes its bounds too.
+struct check_slot {
+    uint32_t param, offset;  // index of the parameter, byte in it
+    uint32_t base, size;     // symbols of the parameters that were added for its bounds
+};
+enum { CHECK_MOST_SLOTS = 24 };
+struct check_slots {
+    uint32_t n;
+    uint32_t returned;  // index of the slot whose pointer, or one computed from it, the function always
+                        // returns; CHECK_MOST_SLOTS if there is none
+    struct check_slot at[CHECK_MOST_SLOTS];
+};
+
 // The module.
 struct checking {
     struct pass_context *c;
     uint32_t variable, call;     // symbols: KCHECK_VARIABLE, the function that calls KCHECK_ACCESS
     struct ptx_func **copies;    // by index of result->funcs: what checked code calls; NULL: unchanged
+    struct check_slots **slots;  // by index of result->funcs: NULL if the function's callers pass no bounds
     struct map by_sym;           // names of the program's functions, to indices
     uint32_t counted_to, lines;  // the text before counted_to has so many line breaks
     VEC(struct pass_check_site) sites;
@@ -68,6 +82,15 @@ struct check_asked {
     bool can;
 };
 
+// Bounds that a call passes. They are put into registers behind the statement that stores the pointer into
+// the argument, or before the call if a register is the argument.
+struct check_pass {
+    uint32_t call, store;        // statements
+    struct ptx_operand pointer;  // register or number; kind PTX_SINK if it is not known
+    struct roots_of root;
+    uint32_t base, size;  // registers
+};
+
 // The function that is rewritten.
 struct check_func {
     struct checking *k;
@@ -92,11 +115,14 @@ struct check_func {
     uint32_t *next_join;          // by value - ndefs: the next JOIN of the block
     VEC(uint32_t) params;         // offsets of parameters whose bounds are looked up at the entry
     VEC(struct check_bounds) param_bounds;
-    struct check_asked *asked;  // by DEF
-    uint32_t *renamed;          // by DEF: register of its copy in the current segment, PTX_NONE
-    uint32_t *renamed_in;       // by DEF: number of the segment that it was copied for
-    VEC(uint32_t) declared;     // symbols that the function's outermost scope declares
-    uint32_t hidden;            // symbol of the hidden parameter, PTX_NONE in functions
+    struct check_asked *asked;        // by DEF
+    uint32_t *renamed;                // by DEF: register of its copy in the current segment, PTX_NONE
+    uint32_t *renamed_in;             // by DEF: number of the segment that it was copied for
+    const struct check_slots *slots;  // pointers that come with their bounds; NULL: none
+    struct check_bounds slot_bounds[CHECK_MOST_SLOTS];
+    VEC(struct check_pass) passes;  // those of a call together, in the order of the callee's slots
+    VEC(uint32_t) declared;         // symbols that the function's outermost scope declares
+    uint32_t hidden;                // symbol of the hidden parameter, PTX_NONE in functions
     // Scratch registers.
     uint32_t t, base, limit, size, root, what, verdict, bad, other;
     uint32_t word, first, slot, x, ok;
@@ -144,6 +170,30 @@ void check_lookup(struct check_func *k, enum edit_place place, uint32_t at, stru
                   uint32_t base, uint32_t size);
 const struct check_bounds *check_bounds_of(struct check_func *k, struct roots_of root);
 uint32_t check_pair(struct check_func *k, uint32_t offset, uint32_t span);
+
+// Sets two registers to the bounds of a root, or to 0.
+void check_set_bounds(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
+                      uint32_t base, uint32_t size);
+
+// pass_check_calls.c: bounds that calls pass.
+// Lists the functions that are called by their names, each behind those that it calls, except in cycles.
+// order has room for all. 0 or a negative code.
+int check_call_order(struct checking *k, uint32_t *order);
+// Returns the index of the function that a statement calls by its name, PTX_NONE if it does not.
+uint32_t check_callee(const struct checking *k, const struct ptx_stmt *s);
+// Finds the bounds that calls pass. Requires the slots of the functions that are called. 0 or -ENOMEM.
+int check_find_passes(struct check_func *k);
+// Returns the index of the slot that a value is loaded from; CHECK_MOST_SLOTS if it is loaded from none.
+uint32_t check_slot_of(const struct check_func *k, uint32_t value);
+// Returns what was passed for the pointer that a call has returned and the value holds; NULL if the value is
+// something else or that is not known.
+const struct check_pass *check_pass_of(const struct check_func *k, uint32_t value);
+// Chooses slots: the parameters whose bounds are needed. Requires check_need. 0 or -ENOMEM.
+int check_find_slots(struct check_func *k, struct check_slots **out);
+void check_add_slots(struct checking *k, struct ptx_func *f, struct check_slots *slots);
+// Code for the bounds of a call's arguments; `first` is the call's first item of k->passes. Returns that of
+// the next call.
+size_t check_emit_passes(struct check_func *k, size_t first);
 
 // pass_check_emit.c
 void check_emit(struct check_func *k);

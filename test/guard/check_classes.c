@@ -23,12 +23,15 @@ enum root {
     BY_RESULT,
     BY_SELECTION,
     BY_MERGE,
-    BY_CALL,      // the called function adds the offset
-    BY_CALL_SUM,  // the caller adds the offset
-    BY_LOOP,      // a pointer that is incremented
+    BY_CALL,        // the called function adds the offset
+    BY_CALL_SUM,    // the caller adds the offset
+    BY_RESULT_SUM,  // a function adds the offset and returns the sum
+    BY_LOOP,        // a pointer that is incremented
     ROOTS,
 };
 enum idiom { NO_IDIOM, FROM_BEFORE, FROM_END, BY_DIFFERENCE, IDIOMS };
+// How the pointer of BY_CALL and BY_CALL_SUM is passed.
+enum passing { IN_PARAM, IN_REGISTER, IN_STRUCTURE, BY_ANOTHER, SELECTED, PASSINGS };
 enum sum { BY_ADD, BY_OFFSET, BY_INDEX, SUMS };
 
 struct plan {
@@ -36,6 +39,7 @@ struct plan {
     enum idiom idiom;
     enum sum sum;
     struct random_access access;
+    enum passing passing;
     unsigned thread;
     bool generic;
     uint64_t size, other_size;
@@ -60,6 +64,7 @@ static void put_root(const struct plan *p, unsigned n)
     case BY_PARAMETER:
     case BY_CALL:
     case BY_CALL_SUM:
+    case BY_RESULT_SUM:
     case BY_LOOP: put("    cvta.to.global.u64 %%p, %%q;\n"); break;
     case BY_PLAIN_PARAMETER: put("    mov.u64 %%p, %%q;\n"); break;
     case BY_STRUCTURE: put("    ld.param.u64 %%p, [s+16];\n"); break;
@@ -114,15 +119,32 @@ static void put_functions(const struct plan *p, const struct run *r, unsigned n)
         put(".func (.param .b64 r) first_%u(.param .b64 m, .param .b64 n)\n.noinline\n{\n    .reg .b64 %%m;\n"
             "    ld.param.b64 %%m, [m];\n    st.param.b64 [r], %%m;\n    ret;\n}\n",
             n);
+    if (p->root == BY_RESULT_SUM)
+        put(".func (.param .b64 r) moved_%u(.param .b64 m, .param .b64 d)\n.noinline\n{\n"
+            "    .reg .b64 %%m, %%d;\n    ld.param.b64 %%m, [m];\n    ld.param.b64 %%d, [d];\n"
+            "    mul.lo.s64 %%d, %%d, 1;\n    add.s64 %%m, %%d, %%m;\n    cvta.to.global.u64 %%d, %%m;\n    "
+            "st.param.b64 [r], %%d;\n"
+            "    ret;\n}\n",
+            n);
     if (p->root != BY_CALL && p->root != BY_CALL_SUM)
         return;
-    put(".func (.param .b64 r) access_%u(.param .b64 p, .param .b64 o, .param .b64 d)\n.noinline\n{\n%s%s", n,
-        REGISTERS, CONSTANTS);
-    put("    ld.param.b64 %%p, [p];\n    ld.param.b64 %%o, [o];\n    ld.param.b64 %%d, [d];\n"
-        "    setp.eq.u64 %%always, %%p, %%p;\n");
+    const char *shape = p->passing == IN_STRUCTURE ? ".align 8 .b8 p[24]" : ".b64 p";
+    put(".func (.param .b64 r) access_%u(.param %s, .param .b64 o, .param .b64 d)\n.noinline\n{\n%s%s", n,
+        shape, REGISTERS, CONSTANTS);
+    put("    ld.param.b64 %%p, [p+%u];\n    ld.param.b64 %%o, [o];\n    ld.param.b64 %%d, [d];\n"
+        "    setp.eq.u64 %%always, %%p, %%p;\n",
+        p->passing == IN_STRUCTURE ? 8 : 0);
     int64_t late = p->root == BY_CALL ? put_sum(p, r) : (put("    mov.u64 %%a, %%p;\n"), 0);
     put_access(p, late);
     put("    st.param.b64 [r], %%v;\n    ret;\n}\n");
+    if (p->passing == BY_ANOTHER)
+        put(".func (.param .b64 r) outer_%u(.param .b64 o, .param .b64 p, .param .b64 d)\n.noinline\n{\n"
+            "    .reg .b64 %%p, %%v;\n    .reg .b64 %%o, %%d;\n    ld.param.b64 %%p, [p];\n"
+            "    ld.param.b64 %%o, [o];\n    ld.param.b64 %%d, [d];\n    {\n    .param .b64 r1;\n"
+            "    .param .b64 m;\n    .param .b64 n;\n    .param .b64 l;\n    st.param.b64 [m], %%p;\n"
+            "    st.param.b64 [n], %%o;\n    st.param.b64 [l], %%d;\n    call (r1), access_%u, (m, n, l);\n"
+            "    ld.param.b64 %%v, [r1];\n    }\n    st.param.b64 [r], %%v;\n    ret;\n}\n",
+            n, n);
 }
 
 static void put_call(const struct plan *p, const struct run *r, unsigned n)
@@ -135,10 +157,25 @@ static void put_call(const struct plan *p, const struct run *r, unsigned n)
             put("    add.s64 %%a, %%a, %lld;\n", (long long)late);
         pointer = "%a";
     }
-    put("    {\n    .param .b64 r;\n    .param .b64 m;\n    .param .b64 n;\n    .param .b64 l;\n"
-        "    st.param.b64 [m], %s;\n    st.param.b64 [n], %%o;\n    st.param.b64 [l], %%d;\n"
-        "    call (r), access_%u, (m, n, l);\n    ld.param.b64 %%v, [r];\n    }\n",
-        pointer, n);
+    if (p->passing == SELECTED) {
+        put("    selp.b64 %%w8, %s, %%o, %%always;\n", pointer);
+        pointer = "%w8";
+    }
+    bool in_structure = p->passing == IN_STRUCTURE;
+    put("    {\n    .param .b64 r;\n    .param %s;\n    .param .b64 n;\n    .param .b64 l;\n",
+        in_structure ? ".align 8 .b8 m[24]" : ".b64 m");
+    if (in_structure)
+        put("    st.param.v2.b64 [m+8], {%s, %%o};\n", pointer);
+    else
+        put("    st.param.b64 [m], %s;\n", pointer);
+    put("    st.param.b64 [n], %%o;\n    st.param.b64 [l], %%d;\n");
+    if (p->passing == IN_REGISTER)
+        put("    call (r), access_%u, (%s, n, l);\n", n, pointer);
+    else if (p->passing == BY_ANOTHER)
+        put("    call (r), outer_%u, (n, m, l);\n", n);
+    else
+        put("    call (r), access_%u, (m, n, l);\n", n);
+    put("    ld.param.b64 %%v, [r];\n    }\n");
 }
 
 static void put_kernel(const struct plan *p, const struct run *r, unsigned n)
@@ -161,6 +198,12 @@ static void put_kernel(const struct plan *p, const struct run *r, unsigned n)
         int64_t late = 0;
         if (p->root == BY_LOOP)
             put_loop(p, n);
+        else if (p->root == BY_RESULT_SUM)
+            put("    {\n    .param .b64 r;\n    .param .b64 m;\n    .param .b64 l;\n    st.param.b64 [m], "
+                "%%p;\n"
+                "    st.param.b64 [l], %%d;\n    call (r), moved_%u, (m, l);\n    ld.param.b64 %%a, [r];\n"
+                "    }\n",
+                n);
         else
             late = put_sum(p, r);
         put_access(p, late);
@@ -183,7 +226,10 @@ static bool is_freed(const char *class)
 
 static struct plan plan_case(const char *class, unsigned number)
 {
-    struct plan p = {.root = dice(ROOTS), .sum = dice(SUMS), .access = random_access(OPS, LINE + number)};
+    struct plan p = {.root = dice(ROOTS),
+                     .sum = dice(SUMS),
+                     .passing = dice(PASSINGS),
+                     .access = random_access(OPS, LINE + number)};
     if (in(class, "idioms")) {
         p.idiom = 1 + dice(IDIOMS - 1);
         p.root = dice(BY_VARIABLE);
@@ -222,17 +268,12 @@ static bool choose(const struct plan *p, struct run *r, const char *class)
         r->wrong = r->right + 1 + dice(p->access.width - 1);
         return true;
     }
-    // doc/check.md: bounds do not pass through calls, so a pointer that is in another buffer when it is
-    // passed is taken for that buffer's.
-    if (in(class, "far") && p->root == BY_CALL_SUM)
-        return false;
     if (in(class, "far") && p->root != BY_LOOP) {
         r->wrong = (int64_t)(r->other - r->target) + inside(p, p->other_size);
         return true;
     }
     // The last element that begins inside may end outside.
-    // Memory before the first buffer of a slab is not mapped: an access that has no root faults there.
-    bool before = p->root != BY_LOOP && p->root != BY_CALL_SUM && dice(2);
+    bool before = p->root != BY_LOOP && dice(2);
     r->wrong = before ? -w * (1 + (int64_t)dice(4)) : size / w * w + w * (int64_t)dice(4);
     return true;
 }
@@ -265,8 +306,7 @@ static void compare_results(const struct plan *p, const struct run *r, bool bad)
 {
     uint64_t results[WARP];
     NEED(d.cuMemcpyDtoH_v2(results, r->out, sizeof results));
-    // Next to a buffer, a pointer that was passed has no root: the access is performed and reported.
-    if (bad && p->root != BY_CALL_SUM && results[p->thread])
+    if (bad && results[p->thread])
         printf("result %u: 0x%llx instead of 0\n", p->access.line, (unsigned long long)results[p->thread]);
 }
 

@@ -275,6 +275,68 @@ static void in_a_function(bool bad)
     wait();
 }
 
+// The pointer is in another buffer before it is passed, in a structure and by two functions.
+static __device__ __noinline__ void set_in_view(view v, int value)
+{
+    v.more[value] = value;
+}
+
+static __device__ __noinline__ void set_by_another(view v, float *more)
+{
+    v.more = more;
+    set_in_view(v, 1);
+}
+
+static __global__ void by_calls(float *a, long i)
+{
+    set_by_another(view{1, a, a}, a + i);
+}
+
+static void passed_far(bool bad)
+{
+    float *a = take<float>(1 << 20), *b = take<float>(1 << 20);
+    by_calls<<<1, 1>>>(a, bad ? (b + 1000) - a : 1000);
+    wait();
+}
+
+// A function moves the pointer and returns it.
+static __device__ __noinline__ int *element(int *a, long i)
+{
+    return a + i;
+}
+
+static __global__ void by_result(int *a, long i)
+{
+    *element(a, i) = 7;
+}
+
+static void returned_far(bool bad)
+{
+    int *a = take<int>(1 << 20), *b = take<int>(1 << 20);
+    by_result<<<1, 1>>>(a, bad ? (b + 1000) - a : 1000);
+    wait();
+}
+
+// A function that is called through a pointer, and calls another one.
+static __device__ __noinline__ void set_after(int *p, int v)
+{
+    set(p + 1, v);
+}
+
+typedef void (*setter)(int *, int);
+static __device__ setter setters[2] = {set_after, set_after};
+
+static __global__ void by_pointer(int *a, int which)
+{
+    setters[which](a, 5);
+}
+
+static void through_a_pointer(bool bad)
+{
+    by_pointer<<<1, 1>>>(take<int>(10) + 8 + bad, 1);
+    wait();
+}
+
 static void async(bool bad)
 {
     int *a;
@@ -370,6 +432,9 @@ static const struct check_case cases[] = {
     {"atomics", atomics, "heap-buffer-overflow"},
     {"module_variable", module_variable, "global-buffer-overflow"},
     {"in_a_function", in_a_function, "heap-buffer-overflow"},
+    {"passed_far", passed_far, "heap-buffer-overflow|heap-buffer-underflow"},
+    {"returned_far", returned_far, "heap-buffer-overflow|heap-buffer-underflow"},
+    {"through_a_pointer", through_a_pointer, "heap-buffer-overflow"},
     {"async", async, "heap-use-after-free"},
     {"graph", graph, "heap-buffer-overflow"},
     {"managed", managed, "heap-buffer-overflow"},

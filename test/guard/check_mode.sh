@@ -37,9 +37,10 @@ lacks() {  # lacks NAME: prints what a report should show and does not
         echo 'the thread is not named'
     grep -q 'PTX line [0-9]*: ' "$T/log" || echo 'no PTX line'
     # A function that kernels call does not know by which launch.
-    [ "$1" = in_a_function ] || grep -q '^launched by cuLaunchKernel at:' "$T/log" ||
+    [[ $1 == in_a_function || $1 == passed_far || $1 == through_a_pointer ]] ||
+        grep -q "^launched by cuLaunchKernel at:" "$T/log" ||
         echo 'the launch is not shown'
-    kernels='fill|sum|copy4|store_at|walk|rows|views|from_one|backwards|count|variable|by_call'
+    kernels="fill|sum|copy4|store_at|walk|rows|views|from_one|backwards|count|variable|set|by_"
     grep -Eq "in kernel .*($kernels)" "$T/log" || echo 'the kernel is not named'
     [[ $1 == null || $1 == module_variable ]] || grep -q '^allocated by' "$T/log" || echo 'no allocation'
     [ "$1" != module_variable ] || grep -q '^note: it is .* the variable .* bytes at 0x' "$T/log" ||

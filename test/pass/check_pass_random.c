@@ -322,10 +322,10 @@ static void set(struct world *w, int d, uint64_t value, int root)
 static void run_step(struct world *w, const struct op *o)
 {
     uint64_t x = w->p[o->a];
-    int in = access_of(w, x + 4, 4, buffer_of(w, x, 1), 0);
+    int in = access_of(w, x + 4, 4, w->root[o->a], 0);
     if (in >= 0)
         memcpy(w->bytes[in] + (x + 4 - w->base[in]), &w->r[o->b], 4);
-    set(w, o->d, x + 8, buffer_of(w, x + 8, 1));
+    set(w, o->d, x + 8, w->root[o->a]);
 }
 
 static void run_ops(struct world *w, const struct program *g, int first, int n);
