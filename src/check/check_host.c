@@ -31,6 +31,7 @@ void (*check_host_first)(void);
 static struct lock lock = LOCK_INIT(CHECK);
 static struct check_table *table;
 static struct check_device devices[CONTEXT_CONTEXTS];
+static unsigned used;  // devices[i] has never been made for i >= used; protected by the lock
 static unsigned client;
 static uint64_t numbers;  // of modules so far
 static bool any_ready;    // a context has had a copy
@@ -116,7 +117,7 @@ void check_host_rings(void (*f)(struct check_device *d, struct context *ctx, voi
         lock_take(&lock);
     else if (!lock_try(&lock))
         return;
-    for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++) {
+    for (unsigned i = 0; i < used; i++) {
         struct context *ctx = context_of_number(i);
         if (ctx && device_of(ctx))
             f(&devices[i], ctx, argument);
@@ -253,6 +254,7 @@ static void make(struct check_device *d, struct context *ctx)
 {
     CUresult r = check_device_make(d, ctx, table, guard.options.on_error == OPTION_ON_ERROR_TRAP);
     if (!r) {
+        used = used > context_number(ctx) ? used : context_number(ctx) + 1;
         atomic_store_explicit(&d->ready, true, memory_order_relaxed);
         return;
     }

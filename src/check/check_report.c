@@ -44,6 +44,18 @@ static void copy_text(char *to, size_t size, struct str from)
     snprintf(to, size, "%.*s", (int)(from.len < 4096 ? from.len : 4096), from.ptr ? from.ptr : "");
 }
 
+// Copies an instruction with one blank where the text has several, or tabs.
+static void copy_instruction(char *to, size_t size, struct str from)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < from.len && n + 1 < size; i++) {
+        char c = from.ptr[i] == '\t' || from.ptr[i] == '\n' ? ' ' : from.ptr[i];
+        if (c != ' ' || (n && to[n - 1] != ' '))
+            to[n++] = c;
+    }
+    to[n] = 0;
+}
+
 // Appends a text to the fault's. Returns its offset; 0: it is empty, or there is no room.
 static uint16_t add_text(struct driver_fault *f, size_t *used, struct str text)
 {
@@ -64,7 +76,7 @@ static void place(struct driver_fault *f, const struct pass_check_site *s, const
         snprintf(f->kernel, sizeof f->kernel, "%s", kernel);
     else
         copy_text(f->kernel, sizeof f->kernel, s->function);
-    copy_text(f->instruction, sizeof f->instruction, s->text);
+    copy_instruction(f->instruction, sizeof f->instruction, s->text);
     f->line = s->line;
     if (s->nframes) {
         copy_text(f->source_file, sizeof f->source_file, s->frames[0].file);
@@ -78,6 +90,29 @@ static void place(struct driver_fault *f, const struct pass_check_site *s, const
     struct str name = {f->kernel, strlen(f->kernel)};
     if (f->nframes && (name.len != s->function.len || memcmp(name.ptr, s->function.ptr, name.len)))
         f->frames[f->nframes++] = (struct driver_fault_frame){.function = add_text(f, &used, name)};
+}
+
+// Returns the address operand of an instruction as the text has it, "[%rd4+8]".
+static struct str operand(struct str text)
+{
+    const char *open = text.len ? memchr(text.ptr, '[', text.len) : NULL;
+    const char *close = open ? memchr(open, ']', text.len - (size_t)(open - text.ptr)) : NULL;
+    return close ? (struct str){open, (size_t)(close - open)} : (struct str){0};
+}
+
+// Returns whether the line of source that reads at a site also writes to the same address, as x[i] *= 2 does.
+// Such accesses are one report, by the first of them.
+static bool writes_too(const struct pass_check *c, const struct pass_check_site *s)
+{
+    struct str here = operand(s->text);
+    for (uint32_t i = 0; !(s->flags & KCHECK_WRITES) && s->nframes && here.len && i < c->nsites; i++) {
+        const struct pass_check_site *w = &c->sites[i];
+        if (w->flags & KCHECK_WRITES && w->nframes && w->frames[0].line == s->frames[0].line &&
+            str_eq(w->frames[0].file, s->frames[0].file) && str_eq(w->function, s->function) &&
+            str_eq(operand(w->text), here))
+            return true;
+    }
+    return false;
 }
 
 // --- the buffer --------------------------------------------------------------------------------------------
@@ -96,8 +131,9 @@ static void add_block(struct guard_finding *f, uint64_t base, uint64_t size)
     if (!b || b->range.base != base || b->range.size != size)
         b = track_freed(base);
     bool same = b && b->range.base == base && b->range.size == size;
+    // A buffer that was live at the access may have been freed before its record is read.
     if (same)
-        f->buffers[f->nbuffers++] = track_copy(b, b == track_freed(base));
+        f->buffers[f->nbuffers++] = track_copy(b, was_freed && b == track_freed(base));
     epoch_leave(section);
     if (!same)
         f->note = was_freed ? "the buffer was freed so long ago that it is no longer known by whom"
@@ -234,6 +270,10 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         .thread_known = true,
         .by_source = true,
     };
+    if (check_launch_was_proved(r->payload[4], r->site)) {
+        guard_count(GUARD_CHECK_DISPROVED);
+        guard_report_note("a bug of moat: the next access was proved right before its launch");
+    }
     f.launched_at = check_launch_stack(r->payload[4], &f.call);
     f.in_kernel = !f.launched_at;
     bool placed = r->kind == KCHECK_OUTSIDE_VARIABLE && site && site->space != PASS_CHECK_IN_GLOBAL;
@@ -251,6 +291,7 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     if (r->kind == KCHECK_MISALIGNED)
         f.note = note;
     f.type = type_of(r, &f, site);
+    f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
     return guard_report_keyed(&f);
 }
 

@@ -65,7 +65,6 @@ static void judge_access(struct explain_kernel *k, struct explain_access *a, con
     a->root = bound->root;
     a->reason = (enum proof_reason)bound->reason;
     a->buffer = buffer_of(k, bound->root);
-    a->buffer.soft = !judge_is_certain(k->f);
     a->answer = judge_bound(bound, &a->buffer);
     a->verdict = a->answer.verdict;
 }

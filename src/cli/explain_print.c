@@ -165,9 +165,11 @@ static const char *verb_of(const struct explain_access *a)
 
 static void print_bytes(struct out *o, const struct explain_access *a)
 {
+    if (!a->access->bytes && a->access->more)
+        out_lit(o, " as many bytes as a register says");
     if (!a->access->bytes)
         return;
-    out_cstr(o, a->access->upto ? " up to " : " ");
+    out_cstr(o, a->access->more ? " lines of " : a->access->upto ? " up to " : " ");
     print_count(o, a->access->bytes, "byte", "bytes");
 }
 

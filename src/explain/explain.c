@@ -55,7 +55,7 @@ static void leave_unread(struct explain_row *row)
 {
     ranges_free(row->ranges);
     mem_free(row->work);
-    mem_free(row->bounds);
+    mem_free(row->memory);
     mem_free(row->tallies);
     mem_free(row->buffers);
     row->ranges = NULL;
@@ -72,15 +72,16 @@ static void build(struct explain_row *row)
         return;
     }
     const struct proof *p = &row->ranges->proof;
-    row->certain = judge_is_certain(row->f);
-    row->work = mem_alloc(proof_work_size(p) + 8);
-    row->bounds = mem_zalloc(p->head->naccesses + 1, sizeof *row->bounds);
+    row->work = mem_alloc(proof_work_size(p));
+    row->memory = mem_alloc(proof_memo_size(p));
     row->tallies = mem_zalloc(p->head->naccesses + 1, sizeof *row->tallies);
     row->buffers = mem_zalloc(p->head->nroots + 1, sizeof *row->buffers);
-    if (row->work && row->bounds && row->tallies && row->buffers)
-        forget(row);
-    else
+    if (!row->work || !row->memory || !row->tallies || !row->buffers) {
         leave_unread(row);
+        return;
+    }
+    row->memo = proof_memo_init(p, row->memory, row->work);
+    forget(row);
 }
 
 // Returns the row of a kernel, by its text and its name; made if there is none. Requires the lock.
@@ -227,7 +228,6 @@ static struct explain_buffer *buffer_of(struct explain_row *row, uint32_t root, 
     b->looked_up = true;
     if (r->kind != PROOF_ROOT_PARAM) {
         b->judged = judge_variable(r, l->dynamic_shared);
-        b->judged.soft = !row->certain;
         return b;
     }
     if (r->at <= l->params_size && l->params_size - r->at >= sizeof pointer)
@@ -236,7 +236,6 @@ static struct explain_buffer *buffer_of(struct explain_row *row, uint32_t root, 
         unsigned section = epoch_enter();
         look_up(b, pointer);
         epoch_leave(section);
-        b->judged.soft |= !row->certain;
     }
     return b;
 }
@@ -253,7 +252,7 @@ static struct judge_answer judge(struct explain_row *row, const struct proof_bou
     if (!*buffer || bound->verdict != PROOF_BOUNDED)
         return a;
     if ((*buffer)->freed)
-        a.verdict = bound->exact && row->certain ? JUDGE_OUTSIDE : JUDGE_MAYBE;
+        a.verdict = bound->exact ? JUDGE_OUTSIDE : JUDGE_MAYBE;
     // The pointer may be to the end of the buffer before.
     if (a.verdict == JUDGE_OUTSIDE && a.before && (*buffer)->shared_start)
         a.verdict = JUDGE_MAYBE;
@@ -283,11 +282,10 @@ static void add_to_tally(struct explain_tally *t, const struct proof_bound *boun
 }
 
 // Adds an error, of each buffer the worst. Returns the new number of errors.
-static unsigned add_found(struct explain_row *row, struct explain_found *found, unsigned n, uint32_t access,
+static unsigned add_found(uint32_t root, struct explain_found *found, unsigned n, uint32_t access,
                           const struct judge_answer *a, const struct explain_buffer *buffer)
 {
     unsigned i = 0;
-    uint32_t root = row->bounds[access].root;
     while (i < n && found[i].root != root)
         i++;
     if (i == MOST_FOUND || (i < n && !is_worse(a, &found[i].answer)))
@@ -308,19 +306,19 @@ static unsigned evaluate(struct explain_row *row, const struct proof_launch *l, 
 {
     const struct proof *p = &row->ranges->proof;
     unsigned n = 0;
-    void *work = (void *)(((uintptr_t)row->work + 7) & ~(uintptr_t)7);
+    const struct proof_bound *bounds;
     uint64_t start = now();
-    int err = proof_eval(p, l, work, row->bounds, NULL);
+    int err = proof_memo_eval(row->memo, l, row->work, &bounds, NULL);
     explain_times_add(&row->times, now() - start);
     row->unevaluated += err != 0;
     for (uint32_t i = 0; i < p->head->nroots; i++)
         row->buffers[i] = (struct explain_buffer){.looked_up = false};
     for (uint32_t i = 0; !err && i < p->head->naccesses; i++) {
         struct explain_buffer *buffer;
-        struct judge_answer a = judge(row, &row->bounds[i], l, &buffer);
-        add_to_tally(&row->tallies[i], &row->bounds[i], &a, buffer);
+        struct judge_answer a = judge(row, &bounds[i], l, &buffer);
+        add_to_tally(&row->tallies[i], &bounds[i], &a, buffer);
         if (a.verdict == JUDGE_OUTSIDE)
-            n = add_found(row, found, n, i, &a, buffer);
+            n = add_found(bounds[i].root, found, n, i, &a, buffer);
     }
     return n;
 }

@@ -10,6 +10,7 @@
 
 #include "explain/explain_times.h"
 #include "flow/judge.h"
+#include "flow/proof_memo.h"
 #include "flow/ranges.h"
 #include "launch/launch_call.h"
 #include "track/track.h"
@@ -39,9 +40,8 @@ struct explain_row {
     const struct ptx_module *m;  // NULL: no PTX
     const struct ptx_func *f;
     struct ranges *ranges;  // NULL: there is none
-    bool certain;           // see judge_is_certain
-    void *work;
-    struct proof_bound *bounds;      // one for each access
+    void *work, *memory;
+    struct proof_memo *memo;         // in `memory`
     struct explain_tally *tallies;   // one for each access
     struct explain_buffer *buffers;  // one for each root
     uint64_t launches;

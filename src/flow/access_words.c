@@ -219,6 +219,15 @@ static void write_field(struct writer *x, const struct proof_insn *i, unsigned d
     out_char(x->o, ')');
 }
 
+static void write_grows(struct writer *x, const struct proof_insn *i, unsigned depth)
+{
+    out_char(x->o, '(');
+    write_value(x, i->a, depth, true);
+    out_fmt(x->o, ", times %u up to ", i->c);
+    write_value(x, i->b, depth, true);
+    out_char(x->o, ')');
+}
+
 static void write_select(struct writer *x, const struct proof_insn *i, unsigned depth)
 {
     out_char(x->o, '(');
@@ -277,6 +286,12 @@ static void write_atom(struct writer *x, uint32_t at, unsigned depth)
     case PROOF_MIN: write_call(x, "min", i, true, depth); break;
     case PROOF_MAX: write_call(x, "max", i, true, depth); break;
     case PROOF_ABS: write_call(x, "abs", i, false, depth); break;
+    case PROOF_SHRINKS:
+        out_char(x->o, '(');
+        write_value(x, i->a, depth, true);
+        out_lit(x->o, " down to 0)");
+        break;
+    case PROOF_GROWS: write_grows(x, i, depth); break;
     case PROOF_FIELD: write_field(x, i, depth); break;
     case PROOF_SELECT: write_select(x, i, depth); break;
     case PROOF_MERGE: write_merge(x, at, depth); break;

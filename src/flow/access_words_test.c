@@ -110,6 +110,12 @@ static void loops(void **state)
             "add.s64 %a2, %a0, %a1; ld.global.u32 %r9, [%a2]; add.s32 %r5, %r5, %r4; bra L; E:",
             "p0 + 4*(threadIdx.x + blockDim.x*k1)", "threadIdx.x + blockDim.x*k1 < p1",
             "k1 = 0, 1, ... while threadIdx.x + blockDim.x*k1 < p1");
+    compare("mov.u32 %r5, %r4; L: mul.wide.s32 %a1, %r5, 4; add.s64 %a2, %a0, %a1; ld.global.u32 %r9, [%a2];"
+            "shr.u32 %r5, %r5, 1; setp.ne.s32 %p1, %r5, 0; @%p1 bra L;",
+            "p0 + 4*(blockDim.x down to 0)", "", "");
+    compare("mov.u32 %r5, 1; L: mul.wide.s32 %a1, %r5, 4; add.s64 %a2, %a0, %a1; ld.global.u32 %r9, [%a2];"
+            "shl.b32 %r5, %r5, 1; setp.lt.s32 %p1, %r5, %r0; @%p1 bra L;",
+            "p0 + 4*(1, times 2 up to p1)", "", "");
 }
 
 int main(void)

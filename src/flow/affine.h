@@ -124,6 +124,11 @@ uint32_t affine_block(const struct affine_state *s, struct affine f);
 bool affine_above(const struct affine_state *s, uint32_t a, uint32_t b);
 uint32_t affine_common(const struct affine_state *s, uint32_t a, uint32_t b);
 
+// Returns whether values of the symbols inside their ranges are known for which the sum of the terms is `at`
+// and all facts hold.
+bool affine_attains(const struct affine_state *s, const struct affine_term *terms, uint32_t n, affine_wide at,
+                    const uint32_t *facts, uint32_t nfacts);
+
 // Bounds f from the ranges of its symbols alone, and by facts too. The result is true whenever control is
 // at the place.
 struct affine_range affine_box(const struct affine_state *s, struct affine f);

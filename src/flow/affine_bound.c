@@ -179,6 +179,40 @@ static bool gather(struct search *w, struct affine f, struct affine_place at)
     return found != 0;
 }
 
+// Whether a symbol without a usable end can be bounded by no fact: none has it with the other sign.
+static bool is_hopeless(const struct search *w, const struct combination *e)
+{
+    for (uint32_t i = 0; i < e->n; i++) {
+        if (box_upper(w->s, 0, &e->terms[i], 1, w->hard) != INFINITE)
+            continue;
+        bool found = false;
+        for (uint32_t k = 0; k < w->n && !found; k++) {
+            int64_t g = coefficient(w->s, w->s->facts[w->candidates[k]].form, e->terms[i].sym);
+            found = g && (g > 0) != (e->terms[i].coef > 0);
+        }
+        if (!found)
+            return true;
+    }
+    return false;
+}
+
+// The upper bound of e: the first of three that is known to be the best, or the last. Those are what the
+// ranges say, what one fact says, and what several do.
+static affine_wide best_upper(struct search *w, const struct combination *e)
+{
+    affine_wide x = box_upper(w->s, e->c, e->terms, e->n, w->hard);
+    if (x == INFINITE ? is_hopeless(w, e) : affine_attains(w->s, e->terms, e->n, x, w->candidates, w->n))
+        return x;
+    w->budget = BUDGET;
+    x = search_upper(w, e, 1);
+    // A soft end only has to be true: one fact is tried for it.
+    if (!w->hard || (x != INFINITE && affine_attains(w->s, e->terms, e->n, x, w->candidates, w->n)))
+        return x;
+    w->budget = BUDGET;
+    affine_wide y = search_upper(w, e, MOST_DEPTH);
+    return y < x ? y : x;
+}
+
 // The upper bound of f or, `negate`, of -f. What the coefficients have in common is taken out first: the
 // bound of an integer x is one for g*x too, and the better one.
 static affine_wide upper(struct search *w, struct affine f, bool negate, bool hard)
@@ -198,9 +232,7 @@ static affine_wide upper(struct search *w, struct affine f, bool negate, bool ha
         e.terms[i].coef /= (int64_t)g * (negate ? -1 : 1);
     }
     w->hard = hard;
-    w->budget = BUDGET;
-    // A soft end only has to be true: one fact is tried for it.
-    affine_wide x = search_upper(w, &e, hard ? MOST_DEPTH : 1);
+    affine_wide x = best_upper(w, &e);
     if (x > INT64_MAX)  // g*x might not fit
         return INFINITE;
     x = (x < INT64_MIN ? INT64_MIN : x) * (affine_wide)g + c;

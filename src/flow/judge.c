@@ -44,14 +44,6 @@ struct judge_buffer judge_variable(const struct proof_root *root, uint32_t dynam
     };
 }
 
-bool judge_is_certain(const struct ptx_func *f)
-{
-    for (uint32_t i = 0; i < f->nstmts; i++)
-        if (f->stmts[i].kind == PTX_INSN && f->stmts[i].form->op->control == PTX_SWITCH)
-            return false;
-    return true;
-}
-
 struct judge_answer judge_bound(const struct proof_bound *bound, const struct judge_buffer *buffer)
 {
     struct judge_answer a = {.verdict = JUDGE_UNKNOWN};

@@ -43,10 +43,6 @@ struct judge_buffer judge_variable(const struct proof_root *root, uint32_t dynam
 // of a variable; truncated.
 void judge_root(const struct proof *p, uint32_t root, char *text, size_t size);
 
-// Returns whether a bound that is exact is also certain to be touched. It is not in a function with a table
-// of branch targets (brx.idx): a proof program does not have the conditions of those.
-bool judge_is_certain(const struct ptx_func *f);
-
 struct judge_answer judge_bound(const struct proof_bound *bound, const struct judge_buffer *buffer);
 
 #endif

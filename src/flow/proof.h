@@ -22,7 +22,7 @@
 #include "base/str.h"
 
 #define PROOF_NONE UINT32_MAX
-enum { PROOF_VERSION = 1 };
+enum { PROOF_VERSION = 2 };
 
 enum proof_op {
 #define PROOF(id, operands, result) PROOF_##id,
@@ -48,6 +48,10 @@ enum proof_launch_value {
     PROOF_DYNAMIC_SHARED = PROOF_NCTAID + 3,
     PROOF_LAUNCH_VALUES,
 };
+
+// The test of a GROWS: it compares the value of the round, or NEW the value of the next one, read as `bits`
+// and `sign` say; it lets the loop go on if that is less than b, or LE, at most b.
+enum { GROWS_LE = 1, GROWS_NEW = 2 };
 
 enum proof_relation { PROOF_LT, PROOF_LE, PROOF_GT, PROOF_GE, PROOF_EQ, PROOF_NE };
 
@@ -103,8 +107,10 @@ struct proof_root {
 enum { PROOF_READS = 1, PROOF_WRITES = 2, PROOF_ATOMIC = 4 };
 
 struct proof_access {
-    uint32_t stmt;   // statement in its function
-    uint32_t bytes;  // that it touches from its address on; at most that many if `upto`
+    uint32_t stmt;  // statement in its function
+    // It touches so many bytes from its address on, and those that an EXTENT adds; at most that many if
+    // `upto`.
+    uint32_t bytes;
     int64_t offset;  // added to the address
     uint8_t row;     // number of the access in ptx_stmt_mem
     uint8_t space;   // enum ptx_space
@@ -112,7 +118,8 @@ struct proof_access {
     uint8_t reason;  // not NONE: it cannot be bounded, whatever the launch
     uint8_t upto;
     uint8_t bits;  // width of the address: 32 or 64
-    uint8_t zero[2];
+    uint8_t more;  // an EXTENT adds bytes
+    uint8_t zero;
 };
 
 struct proof_head {

@@ -296,6 +296,18 @@ static struct proof_bound access_bound(struct proof_state *e, const struct proof
     return b;
 }
 
+// Adds the bytes that a register gives to the bound of an access. They are no address: nothing wraps.
+static void extend_bound(struct proof_state *e, const struct proof_insn *i, struct proof_bound *b)
+{
+    struct affine_range r = affine_bound(&e->s, e->forms[i->a], proof_here(e));
+    if (b->verdict != PROOF_BOUNDED)
+        return;
+    if (r.soft || r.lo < 0 || r.hi > INT32_MAX)
+        *b = unknown(b->root, r.reason ? r.reason : PROOF_WHY_EXTENT);
+    else
+        b->highest += (int64_t)r.hi;
+}
+
 // --- the walk ----------------------------------------------------------------------------------------------
 
 static struct affine value(struct proof_state *e, uint32_t at, const struct proof_insn *block)
@@ -305,6 +317,8 @@ static struct affine value(struct proof_state *e, uint32_t at, const struct proo
     case PROOF_SELECT: return proof_select(e, i);
     case PROOF_MERGE: return proof_merge(e, i, block);
     case PROOF_STEPS: return proof_steps(e, i);
+    case PROOF_SHRINKS: return proof_shrinks(e, i);
+    case PROOF_GROWS: return proof_grows(e, i);
     default: return proof_value(e, i);
     }
 }
@@ -342,6 +356,8 @@ static void walk(struct proof_state *e, struct proof_bound *out)
             uint32_t facts = e->s.nfacts;
             out[i->c] = access_bound(e, i);
             e->s.nfacts = facts;
+        } else if (i->op == PROOF_EXTENT) {
+            extend_bound(e, i, &out[i->c]);
         } else if (i->op == PROOF_LOOP) {
             proof_loop(e, at);
         } else if (results[i->op] == 'p') {

@@ -243,6 +243,36 @@ void proof_loop(struct proof_state *e, uint32_t at)
             tie_counter(e, &tests[k], e->counters[at]);
 }
 
+struct affine proof_shrinks(struct proof_state *e, const struct proof_insn *i)
+{
+    struct affine from = e->forms[i->a], left;
+    struct affine_range r = affine_bound(&e->s, from, proof_here(e));
+    bool positive = r.lo >= 0;
+    r.lo = r.lo > 0 ? 0 : r.lo;
+    r.hi = r.hi < 0 ? 0 : r.hi;
+    struct affine x = proof_within(e, r);
+    if (positive && x.n == 1 && !e->s.full && affine_sum(&e->s, 1, from, -1, x, &left))
+        affine_fact(&e->s, left, &e->s.syms[e->s.terms[x.first].sym].facts);
+    return x;
+}
+
+// By induction no value wraps around: one that passed the test is at most `last`, and so many times it, or the
+// first one, still fits.
+struct affine proof_grows(struct proof_state *e, const struct proof_insn *i)
+{
+    struct affine_range from = affine_bound(&e->s, e->forms[i->a], proof_here(e));
+    struct affine_range limit = affine_bound(&e->s, e->forms[i->b], proof_here(e));
+    affine_wide last = limit.hi - (i->imm & GROWS_LE ? 0 : 1), most = from.hi > last ? from.hi : last;
+    affine_wide end = ((affine_wide)1 << (i->bits - i->sign)) - 1;
+    if (from.lo < 0 || !proof_fits(most) || most * i->c > end)
+        return proof_opaque(e, i->bits, i->sign, PROOF_WHY_CARRIED);
+    affine_wide next = i->imm & GROWS_NEW ? last : last * i->c;
+    struct affine_range r = {.lo = from.lo, .hi = from.hi > next ? from.hi : next};
+    r.soft = (from.soft | limit.soft) & AFFINE_SOFT_HI;
+    r.reason = r.soft ? PROOF_WHY_CARRIED : PROOF_WHY_NONE;
+    return proof_within(e, r);
+}
+
 struct affine proof_steps(struct proof_state *e, const struct proof_insn *i)
 {
     struct affine start = e->forms[i->a], step = e->forms[i->b], r;

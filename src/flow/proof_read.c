@@ -116,6 +116,9 @@ static bool insn_valid(const struct proof *p, uint32_t at, const struct proof_in
     case PROOF_OR:
     case PROOF_XOR:
     case PROOF_STEPS: return i->bits >= 1 && i->bits <= 64 && i->sign <= 1;
+    case PROOF_GROWS:
+        return i->bits >= 8 && i->bits <= 64 && i->sign <= 1 && i->c >= 2 && i->c <= 1 << 16 &&
+               (i->imm & ~(int64_t)(GROWS_LE | GROWS_NEW)) == 0;
     case PROOF_CAST: return i->imm == 0 || i->imm == 1;
     case PROOF_FIELD: return i->imm >= 0 && i->imm < 64 && i->b >= 1 && i->b <= 64 - i->imm;
     case PROOF_MERGE: return inputs_valid(p, i, at, block->b, 'v');
@@ -123,6 +126,7 @@ static bool insn_valid(const struct proof *p, uint32_t at, const struct proof_in
     case PROOF_LOOP: return loop_valid(p, i, at);
     case PROOF_COMPARE: return i->sign <= PROOF_NE;
     case PROOF_ACCESS: return i->c < p->head->naccesses && i->sign <= 1;
+    case PROOF_EXTENT: return p->insns[at - 1].op == PROOF_ACCESS && p->insns[at - 1].c == i->c;
     default: return true;
     }
 }

@@ -52,6 +52,8 @@ uint16_t proof_add_roots(uint16_t a, uint16_t b);
 struct affine proof_select(struct proof_state *e, const struct proof_insn *i);
 struct affine proof_merge(struct proof_state *e, const struct proof_insn *i, const struct proof_insn *block);
 void proof_loop(struct proof_state *e, uint32_t at);
+struct affine proof_shrinks(struct proof_state *e, const struct proof_insn *i);
+struct affine proof_grows(struct proof_state *e, const struct proof_insn *i);
 struct affine proof_steps(struct proof_state *e, const struct proof_insn *i);
 
 void proof_predicate(struct proof_state *e, uint32_t at, const struct proof_insn *block);

@@ -88,6 +88,25 @@ static const struct row rows[] = {
      "setp.lt.s32 %p1, %i, %n; mul.wide.s32 %d8, %i, 4; add.s64 %d9, %a, %d8; @%p1 st.global.u32 [%d9], "
      "%r1;\n",
      4, 256, 900, 10, 0, BOUNDED, 0, 3599},
+    {"tile of a stride",  // 15 lines of n elements of 2 bytes, and 16 more elements
+     "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r10, %r11, %r12, %r13, %r14, %r15, %r16, %r17}, "
+     "[%a], %n;\n",
+     1, 32, 100, 0, 0, BOUNDED, 0, 3031},
+    {"tile of a stride that differs between threads",
+     "wmma.store.d.sync.aligned.col.m16n16k16.global.f32 [%a], {%f1, %f1, %f1, %f1, %f1, %f1, %f1, %f1}, "
+     "%i;\n",
+     1, 32, 0, 0, 0, BOUNDED, 0, 1923},
+    {"tile of a negative stride",
+     "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r10, %r11, %r12, %r13, %r14, %r15, %r16, %r17}, "
+     "[%a], %n;\n",
+     1, 32, -100, 0, 0, UNKNOWN(EXTENT)},
+    {"tile of a loaded stride",
+     "ld.global.u32 %r3, [%a]; wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r10, %r11, %r12, %r13, "
+     "%r14, %r15, %r16, %r17}, [%a], %r3;\n",
+     1, 32, 100, 0, 0, UNKNOWN(LOADED_INDEX)},
+    {"bulk copy of so many bytes",
+     "mov.u32 %r4, tile; cp.async.bulk.global.shared::cta.bulk_group [%a], [%r4], %n;\n", 1, 32, 256, 0, 0,
+     BOUNDED, 0, 255},
     {"vector",
      "mul.wide.s32 %d8, %i, 16; add.s64 %d9, %a, %d8; st.global.v4.u32 [%d9], {%r1, %r1, %r1, %r1};\n", 1, 32,
      0, 0, 0, BOUNDED, 0, 511},
@@ -166,8 +185,69 @@ static const struct row rows[] = {
      4, 256, 1000, 0, 0, BOUNDED, 0, 3999},
     {"carried",
      "mov.u32 %r3, 1; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "xor.b32 %r3, %r3, %i; bra L;\n",
+     1, 32, 1000, 0, 0, UNKNOWN(CARRIED)},
+    // Values that are multiplied or divided.
+    {"doubled",
+     "mov.u32 %r3, 1; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "shl.b32 %r3, %r3, 1; bra L;\n",
+     1, 32, 1000, 0, 0, BOUNDED, 4, 3999},
+    {"doubled, seen behind the loop",
+     "mov.u32 %r3, 1; L: setp.gt.s32 %p1, %r3, %n; @%p1 bra M; shl.b32 %r3, %r3, 1; bra L; M:\n" STORE("%r3"),
+     1, 32, 1000, 0, 0, BOUNDED, 4004, 8003},
+    {"tripled, tested afterwards",
+     "mov.u32 %r3, 1; L:\n" STORE("%r3") "mul.lo.s32 %r3, %r3, 3; setp.lt.s32 %p1, %r3, %n; @%p1 bra L;\n", 1,
+     32, 1000, 0, 0, BOUNDED, 4, 3999},
+    {"doubled by a sum, at most",
+     "mov.u32 %r3, 5; L:\n" STORE("%r3") "add.s32 %r3, %r3, %r3; setp.le.u32 %p1, %r3, %n; @%p1 bra L;\n", 1,
+     32, 1000, 0, 0, BOUNDED, 20, 4003},
+    {"doubled until it wraps",
+     "mov.u32 %r3, 1; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "shl.b32 %r3, %r3, 1; bra L;\n",
+     1, 32, 1 << 30 | 2, 0, 0, UNKNOWN(CARRIED)},
+    {"doubled from below zero",
+     "mov.u32 %r3, -1; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
          "%r3") "shl.b32 %r3, %r3, 1; bra L;\n",
      1, 32, 1000, 0, 0, UNKNOWN(CARRIED)},
+    {"doubled up to another value",
+     "mov.u32 %r3, 1; mov.u32 %r4, 0; L: setp.ge.s32 %p1, %r4, %n; @%p1 bra END;\n" STORE(
+         "%r3") "shl.b32 %r3, %r3, 1; add.s32 %r4, %r4, 1; bra L;\n",
+     1, 32, 40, 0, 0, UNKNOWN(CARRIED)},
+    {"doubled or tripled",
+     "mov.u32 %r3, 1; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "setp.lt.s32 %p2, %i, %m; @%p2 bra M; shl.b32 %r3, %r3, 1; bra L; M: mul.lo.s32 %r3, %r3, 3; "
+                "bra L;\n",
+     1, 32, 1000, 5, 0, UNKNOWN(CARRIED)},
+    {"halved",
+     "mov.u32 %r3, %n; L: setp.eq.s32 %p1, %r3, 0; @%p1 bra END;\n" STORE(
+         "%r3") "shr.u32 %r3, %r3, 1; bra L;\n",
+     1, 32, 128, 0, 0, BOUNDED, 4, 515},
+    {"halved, below the thread's",
+     "mov.u32 %r3, %n; L: setp.lt.s32 %p1, %r3, 1; @%p1 bra END; setp.ge.u32 %p2, %r2, %r3; @%p2 bra M; "
+     "add.s32 %r4, %r2, %r3;\n" STORE("%r4") "M: shr.s32 %r3, %r3, 1; bra L;\n",
+     1, 256, 128, 0, 0, BOUNDED, 4, 1023},
+    {"halved with its sign",
+     "mov.u32 %r3, %n; L: setp.eq.s32 %p1, %r3, 77; @%p1 bra END;\n" STORE(
+         "%r3") "shr.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, -128, 0, 0, BOUNDED, -512, 3},
+    {"halved without its sign",
+     "mov.u32 %r3, %n; L: setp.eq.s32 %p1, %r3, 77; @%p1 bra END;\n" STORE_U(
+         "%r3") "shr.u32 %r3, %r3, 1; bra L;\n",
+     1, 32, -128, 0, 0, BOUNDED, 0, 4LL * 0xFFFFFF80 + 3},
+    {"halved by division",
+     "mov.u32 %r3, %n; L: setp.lt.s32 %p1, %r3, 1; @%p1 bra END;\n" STORE(
+         "%r3") "shr.u32 %r4, %r3, 31; add.s32 %r5, %r3, %r4; shr.s32 %r3, %r5, 1; bra L;\n",
+     1, 32, 128, 0, 0, BOUNDED, 4, 515},
+    {"halved by a division of something else",
+     "mov.u32 %r3, %n; L: setp.lt.s32 %p1, %r3, 1; @%p1 bra END;\n" STORE(
+         "%r3") "shr.u32 %r4, %r3, 30; add.s32 %r5, %r3, %r4; shr.s32 %r3, %r5, 1; bra L;\n",
+     1, 32, 128, 0, 0, UNKNOWN(CARRIED)},
+    {"halved in one way only",
+     "mov.u32 %r3, %n; L: setp.lt.s32 %p1, %r3, 1; @%p1 bra END;\n" STORE(
+         "%r3") "setp.lt.s32 %p2, %i, %m; @%p2 bra M; shr.s32 %r3, %r3, 1; bra L; M: add.s32 %r3, %r3, 1; "
+                "bra "
+                "L;\n",
+     1, 32, 128, 5, 0, UNKNOWN(CARRIED)},
     {"test that a round may skip",
      "mov.u32 %r3, 0; setp.lt.s32 %p2, %i, %m; L: @%p2 bra M; setp.ge.s32 %p1, %r3, %n; @%p1 bra END; "
      "M:\n" STORE("%r3") "add.s32 %r3, %r3, 1; bra L;\n",
@@ -390,6 +470,22 @@ static void exactness(void **state)
     ptx_free(m);
 }
 
+// Which of its ways a switch takes is a condition of its own.
+static void exact_behind_switch(void **state)
+{
+    (void)state;
+    struct ptx_module *m =
+        parse(HEAD "LIST: .branchtargets CASE, END;\nbrx.idx %n, LIST;\nCASE:\n" STORE("%i") TAIL);
+    struct ranges *r = build(m);
+    struct proof_bound b = evaluate(r, &(struct row){.grid = 4, .block = 256, .n = 1});
+    assert_int_equal(b.verdict, PROOF_BOUNDED);
+    assert_int_equal(b.highest, 4095);
+    assert_false(b.exact);
+    assert_true(b.guarded);
+    ranges_free(r);
+    ptx_free(m);
+}
+
 static void refused_launches(void **state)
 {
     (void)state;
@@ -434,29 +530,6 @@ static void touched(void **state)
     ptx_free(m);
 }
 
-static void words(void **state)
-{
-    (void)state;
-    struct ptx_module *m = parse(HEAD "setp.ge.s32 %p1, %i, %n; @%p1 bra END; mov.u32 %r3, %i; L:\n" STORE(
-        "%r3") "add.s32 %r3, %r3, %m; setp.lt.s32 %p2, %r3, %n; @%p2 bra L;\n" TAIL);
-    struct ranges *r = build(m);
-    struct out o;
-    out_to_memory(&o);
-    ranges_words(r, 0, &o);
-    out_char(&o, '\n');
-    assert_int_equal(ranges_guard_words(r, 0, &o), 1);
-    out_char(&o, '\n');
-    assert_int_equal(ranges_loop_words(r, 0, &o), 1);
-    out_char(&o, '\0');
-    assert_string_equal(o.buf, "parameter 0 + 4*(blockIdx.x*blockDim.x + threadIdx.x + parameter 2*k1)\n"
-                               "blockIdx.x*blockDim.x + threadIdx.x < parameter 1\n"
-                               "k1 = 0, 1, ... while blockIdx.x*blockDim.x + threadIdx.x + parameter 2 + "
-                               "parameter 2*k1 < parameter 1");
-    out_close(&o);
-    ranges_free(r);
-    ptx_free(m);
-}
-
 // A program is the same after it was read again, and damaged ones are refused or evaluated without harm.
 static void damaged(void **state)
 {
@@ -488,8 +561,12 @@ static void damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_rows), cmocka_unit_test(exactness), cmocka_unit_test(refused_launches),
-        cmocka_unit_test(touched),  cmocka_unit_test(words),     cmocka_unit_test(damaged),
+        cmocka_unit_test(all_rows),
+        cmocka_unit_test(exactness),
+        cmocka_unit_test(exact_behind_switch),
+        cmocka_unit_test(refused_launches),
+        cmocka_unit_test(touched),
+        cmocka_unit_test(damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

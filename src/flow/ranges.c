@@ -15,7 +15,8 @@
 static bool may_share(uint8_t op)
 {
     return op != PROOF_BLOCK && op != PROOF_OPAQUE && op != PROOF_BETWEEN && op != PROOF_CHANCE &&
-           op != PROOF_LOOP && op != PROOF_ACCESS && op != PROOF_MERGE && op != PROOF_MEET;
+           op != PROOF_LOOP && op != PROOF_ACCESS && op != PROOF_EXTENT && op != PROOF_MERGE &&
+           op != PROOF_MEET;
 }
 
 uint32_t ranges_emit(struct ranges_build *b, struct proof_insn i)
@@ -214,6 +215,16 @@ static bool has_row(const struct ptx_mem *mem)
     }
 }
 
+// The register that gives the size of an access: its number of bytes, or the stride of a tile. NULL if the
+// instruction gives the size, or none can be found.
+static const struct ptx_operand *size_operand(const struct ptx_mem *mem)
+{
+    const struct ptx_operand *o = mem->extent == PTX_EXTENT_COUNTED                              ? mem->size
+                                  : mem->extent == PTX_EXTENT_TILE && mem->element_bits % 8 == 0 ? mem->stride
+                                                                                                 : NULL;
+    return o && !mem->bytes && o->kind == PTX_REG && o->sub == PTX_SEL_NONE && !o->negated ? o : NULL;
+}
+
 static void need_accesses(struct ranges_build *b)
 {
     struct ptx_mem mem[PTX_MAX_MEM];
@@ -228,10 +239,28 @@ static void need_accesses(struct ranges_build *b)
                 continue;
             if (mem[i].addr->kind == PTX_ADDR && mem[i].addr->sub == PTX_BASE_REG)
                 ranges_need(b, ranges_read(b, s, mem[i].addr->id));
+            if (size_operand(&mem[i]))
+                ranges_need(b, ranges_read(b, s, size_operand(&mem[i])->id));
             if (stmt->guard != PTX_NONE)
                 ranges_need(b, ranges_read(b, s, stmt->guard));
         }
     }
+}
+
+// Emits the bytes that an access touches behind those of its row, which are a line of a tile or none:
+// PROOF_NONE if the operand that gives them has no value.
+static uint32_t emit_distance(struct ranges_build *b, uint32_t s, const struct ptx_mem *mem)
+{
+    const struct ptx_operand *o = size_operand(mem);
+    uint32_t v = ranges_read(b, s, o->id);
+    if (v == REACH_NONE)
+        return PROOF_NONE;
+    unsigned bits = ptx_type_bits((enum ptx_type)ptx_reg_var(b->f, o->id)->type);
+    uint32_t at = ranges_extend(b, ranges_node_of(b, v, NULL), bits, false);
+    if (mem->extent == PTX_EXTENT_COUNTED)
+        return at;
+    uint32_t lines = ranges_const(b, (mem->lines - 1) * (mem->element_bits / 8));
+    return ranges_emit(b, (struct proof_insn){.op = PROOF_MUL, .a = at, .b = lines});
 }
 
 static void emit_access(struct ranges_build *b, uint32_t s, unsigned row, const struct ptx_mem *mem,
@@ -239,9 +268,15 @@ static void emit_access(struct ranges_build *b, uint32_t s, unsigned row, const 
 {
     const struct ptx_stmt *stmt = &b->f->stmts[s];
     struct proof_access a = {.stmt = s, .bytes = mem->bytes, .row = (uint8_t)row};
+    uint32_t distance = known && size_operand(mem) ? emit_distance(b, s, mem) : PROOF_NONE;
     bool sized = mem->bytes && mem->bytes <= 1u << 30 &&
                  (mem->extent == PTX_EXTENT_PLAIN || mem->extent == PTX_EXTENT_COUNTED ||
                   mem->extent == PTX_EXTENT_ROWS || mem->extent == PTX_EXTENT_TILE);
+    if (distance != PROOF_NONE) {
+        sized = true;
+        a.more = 1;
+        a.bytes = mem->extent == PTX_EXTENT_TILE ? (uint32_t)mem->length * mem->element_bits / 8 : 0;
+    }
     a.offset = mem->addr->kind == PTX_ADDR ? mem->addr->value : 0;
     a.space = (uint8_t)ptx_space_is((enum ptx_space)mem->space);
     a.does =
@@ -265,8 +300,10 @@ static void emit_access(struct ranges_build *b, uint32_t s, unsigned row, const 
     } else {
         i.a = ranges_const(b, 0);
     }
-    b->failed |= vec_push(&b->accesses, a) != 0;
     ranges_emit(b, i);
+    if (distance != PROOF_NONE)
+        ranges_emit(b, (struct proof_insn){.op = PROOF_EXTENT, .a = distance, .c = i.c});
+    b->failed |= vec_push(&b->accesses, a) != 0;
 }
 
 static void emit_accesses(struct ranges_build *b, uint32_t s, bool known)
@@ -294,6 +331,8 @@ static void emit_edges(struct ranges_build *b, uint32_t block)
             // A predicate that was not emitted says nothing.
             e.predicate = v == REACH_NONE ? PROOF_NONE : b->node[v];
             e.negated = c.negated;
+        } else {
+            e.predicate = b->chance[preds.at[i]];
         }
         b->failed |= vec_push(&b->edges, e) != 0;
     }
@@ -313,6 +352,18 @@ static void emit_stmt(struct ranges_build *b, uint32_t s)
     }
 }
 
+// A block with several ways on, of which no predicate says which one is taken, such as a switch: who comes
+// out of it has met a condition.
+static void emit_choice(struct ranges_build *b, uint32_t block)
+{
+    struct graph_nodes to = graph_succ(b->cfg->graph, block);
+    struct ranges_condition c;
+    bool known = to.n < 2;
+    for (uint32_t i = 0; i < to.n && !known; i++)
+        known = ranges_condition(b, block, to.at[i], &c) && ranges_read(b, c.stmt, c.reg) != REACH_NONE;
+    b->chance[block] = known ? PROOF_NONE : ranges_emit(b, (struct proof_insn){.op = PROOF_CHANCE});
+}
+
 static void emit_block(struct ranges_build *b, uint32_t block, uint32_t number)
 {
     uint32_t first = (uint32_t)b->edges.len;
@@ -330,6 +381,7 @@ static void emit_block(struct ranges_build *b, uint32_t block, uint32_t number)
     }
     for (uint32_t s = b->cfg->blocks[block].first; s < b->cfg->blocks[block].last; s++)
         emit_stmt(b, s);
+    emit_choice(b, block);
 }
 
 // Every access, without a bound: for functions whose control flow is not understood, and for too large
@@ -383,6 +435,7 @@ static void emit_all(struct ranges_build *b, struct arena *scratch)
     b->node = ARENA_ARRAY(scratch, uint32_t, nvalues + 1);
     b->needed = ARENA_ARRAY(scratch, uint8_t, nvalues + 1);
     b->number = ARENA_ARRAY(scratch, uint32_t, b->cfg->nblocks + 1);
+    b->chance = ARENA_ARRAY(scratch, uint32_t, b->cfg->nblocks + 1);
     memset(b->node, 0xFF, nvalues * sizeof *b->node);
     list_joins(b, scratch);
     lay_out_params(b, scratch);

@@ -9,7 +9,6 @@
 //   struct ranges *r;
 //   if (!ranges_build(&w, &r)) {
 //       proof_eval(&r->proof, &launch, work, bounds, NULL);
-//       ranges_words(r, 0, &o);  // a + 4*(blockIdx.x*blockDim.x + threadIdx.x)
 //   }
 //   ranges_free(r);
 //
@@ -18,7 +17,6 @@
 #ifndef MOAT_FLOW_RANGES_H
 #define MOAT_FLOW_RANGES_H
 
-#include "base/out.h"
 #include "flow/flow.h"
 #include "flow/proof.h"
 
@@ -66,14 +64,5 @@ const char *ranges_form_text(enum ranges_form form);  // "affine", "affine with 
 // Finds the source line of a statement; returns false if there is none.
 bool ranges_source(const struct ptx_module *m, const struct ptx_func *f, uint32_t stmt,
                    struct ptx_source *out);
-
-// Writes the address of an access as an expression in CUDA's words, bytes from its root: "a +
-// 4*(blockIdx.x*blockDim.x + threadIdx.x)". Loop counters are k1, k2, ...; what is not understood is "?".
-void ranges_words(const struct ranges *r, uint32_t access, struct out *to);
-// Writes the conditions under which it runs, outermost first: "blockIdx.x*blockDim.x + threadIdx.x < n".
-// Writes nothing and returns 0 if there are none; returns their number.
-unsigned ranges_guard_words(const struct ranges *r, uint32_t access, struct out *to);
-// Writes the loop counters that the address depends on: "k1 = 0, 1, ... while k1*stride + i < n".
-unsigned ranges_loop_words(const struct ranges *r, uint32_t access, struct out *to);
 
 #endif

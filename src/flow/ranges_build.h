@@ -4,8 +4,8 @@
 //   ranges.c        marks what is needed, emits blocks, edges and accesses, puts the bytes together
 //   ranges_value.c  translates instructions
 //   ranges_loop.c   finds counters, their steps, and the tests that end a loop
+//   ranges_carried.c  values that a loop carries on by factors
 //   ranges_form.c   classifies addresses without a launch
-//   ranges_words.c  prints them
 #ifndef MOAT_FLOW_RANGES_BUILD_H
 #define MOAT_FLOW_RANGES_BUILD_H
 
@@ -32,6 +32,7 @@ struct ranges_build {
     uint32_t *node;                      // by value: its instruction, PROOF_NONE until emitted
     uint8_t *needed;                     // by value
     uint32_t *number;                    // by block of the cfg: its number in the program
+    uint32_t *chance;                    // by block: CHANCE that stands for its choice, PROOF_NONE if none
     uint32_t *join_at, *joins;           // JOINs by block
     uint32_t *param_at;                  // by parameter: its place in the buffer
     uint32_t params;
@@ -83,6 +84,36 @@ void ranges_loop(struct ranges_build *b, uint32_t block);
 uint32_t ranges_merge(struct ranges_build *b, uint32_t join);
 // Returns whether a way from block u to block v goes around no loop.
 bool ranges_forward(const struct ranges_build *b, uint32_t u, uint32_t v);
+
+// Returns whether a value is the same in all rounds of a loop.
+bool ranges_fixed(const struct ranges_build *b, uint32_t loop, uint32_t value);
+// Returns the value of an operand that changes in the loop, REACH_NONE if it does not.
+uint32_t ranges_moving(const struct ranges_build *b, uint32_t loop, uint32_t stmt,
+                       const struct ptx_operand *o);
+bool ranges_plain_int(const struct ptx_form *f);
+
+// Finds the next branch that every round passes and that leaves the loop on one side. *at: 0 at first. The loop
+// goes on if *pred `holds`, or does not. Returns false if there is none.
+bool ranges_exit(const struct ranges_build *b, uint32_t loop, uint32_t *at, uint32_t *pred, bool *holds);
+
+// A comparison that lets a loop go on: of a value that changes in the loop with one that does not.
+struct ranges_compare {
+    uint32_t stmt, left;
+    const struct ptx_operand *limit;
+    uint8_t relation, bits;
+    bool sign;
+};
+// Understands the comparison that made a predicate, which lets the loop go on if it `holds`.
+bool ranges_compared(struct ranges_build *b, uint32_t loop, uint32_t pred, bool holds,
+                     struct ranges_compare *t);
+
+// --- ranges_carried.c --------------------------------------------------------------------------------------
+
+// Marks what a JOIN in the header of a loop needs that is no counter. Returns whether it is understood: then
+// the values that it joins from outside of the loop are needed too.
+bool ranges_need_carried(struct ranges_build *b, uint32_t loop, uint32_t join);
+// Emits the value of such a JOIN and returns the instruction; PROOF_NONE if it is not understood.
+uint32_t ranges_carried(struct ranges_build *b, uint32_t loop, uint32_t join);
 
 // --- ranges_form.c -----------------------------------------------------------------------------------------
 

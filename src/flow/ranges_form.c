@@ -137,8 +137,10 @@ static struct shape shape_of(const struct proof *p, uint32_t at, const struct pr
     case PROOF_SHR:
     case PROOF_OR:
     case PROOF_XOR:
+    case PROOF_GROWS:
     case PROOF_MIN:
     case PROOF_MAX: return mixed(worse(of[i->a], of[i->b]));
+    case PROOF_SHRINKS:
     case PROOF_ABS: return mixed(of[i->a]);
     case PROOF_SELECT:
         s = mixed(worse(of[i->a], of[i->b]));
@@ -207,6 +209,10 @@ void ranges_classify(const struct ranges_build *b, struct ranges *r, struct aren
         if (i->op != PROOF_ACCESS)
             continue;
         accesses[i->c] = access_of(b, p, at, &of[i->a]);
+        if (at + 1 < p->head->ninsns && i[1].op == PROOF_EXTENT && accesses[i->c].form <= of[i[1].a].form) {
+            accesses[i->c].form = of[i[1].a].form;
+            accesses[i->c].reason = of[i[1].a].reason;
+        }
         r->form_count[accesses[i->c].form]++;
         if (accesses[i->c].op)
             count_unknown(r, forms, uses, accesses[i->c].op);

@@ -33,7 +33,7 @@ static uint32_t block_of(const struct ranges_build *b, uint32_t value)
     return v->kind == REACH_JOIN ? v->place : b->cfg->block_of[v->place];
 }
 
-static bool fixed(const struct ranges_build *b, uint32_t loop, uint32_t value)
+bool ranges_fixed(const struct ranges_build *b, uint32_t loop, uint32_t value)
 {
     const struct reach_value *v = &b->reach->value.items[value];
     return v->kind == REACH_ENTRY || !loops_contains(b->loops, loop, block_of(b, value));
@@ -48,7 +48,7 @@ static bool add_operand(struct ranges_build *b, uint32_t loop, uint32_t stmt, co
     if (o->kind != PTX_REG || o->sub != PTX_SEL_NONE || c->n == MOST_PARTS)
         return false;
     uint32_t v = ranges_read(b, stmt, o->id);
-    if (v == REACH_NONE || !fixed(b, loop, v))
+    if (v == REACH_NONE || !ranges_fixed(b, loop, v))
         return false;
     c->parts[c->n].value = v;
     c->parts[c->n++].negative = negative;
@@ -56,16 +56,16 @@ static bool add_operand(struct ranges_build *b, uint32_t loop, uint32_t stmt, co
 }
 
 // The value of an operand that changes in the loop, REACH_NONE if it does not.
-static uint32_t moving(const struct ranges_build *b, uint32_t loop, uint32_t stmt,
+uint32_t ranges_moving(const struct ranges_build *b, uint32_t loop, uint32_t stmt,
                        const struct ptx_operand *o)
 {
     if (o->kind != PTX_REG || o->sub != PTX_SEL_NONE)
         return REACH_NONE;
     uint32_t v = ranges_read(b, stmt, o->id);
-    return v == REACH_NONE || fixed(b, loop, v) ? REACH_NONE : v;
+    return v == REACH_NONE || ranges_fixed(b, loop, v) ? REACH_NONE : v;
 }
 
-static bool plain_int(const struct ptx_form *f)
+bool ranges_plain_int(const struct ptx_form *f)
 {
     enum ptx_type_class k = ptx_type_class((enum ptx_type)f->types[0]);
     return (k == PTX_CLASS_BITS || k == PTX_CLASS_UINT || k == PTX_CLASS_SINT) &&
@@ -78,7 +78,7 @@ static bool widen(struct chain *c, const struct ptx_form *f, uint32_t reg_bits)
 {
     unsigned to = ptx_type_bits((enum ptx_type)f->types[0]), from = ptx_type_bits((enum ptx_type)f->types[1]);
     bool sign = ptx_type_class((enum ptx_type)f->types[1]) == PTX_CLASS_SINT;
-    if (f->ntypes != 2 || !plain_int(f) || to < from || reg_bits != to || from < 16)
+    if (f->ntypes != 2 || !ranges_plain_int(f) || to < from || reg_bits != to || from < 16)
         return false;
     enum ptx_type_class k = ptx_type_class((enum ptx_type)f->types[1]);
     if (k != PTX_CLASS_UINT && k != PTX_CLASS_SINT)
@@ -113,24 +113,24 @@ static bool chase(struct ranges_build *b, uint32_t loop, uint32_t value, bool re
         const struct ptx_operand *x = ptx_operand(s, 1), *y = ptx_operand(s, 2);
         if (!x || s->form->odd || s->operands[0].kind != PTX_REG)
             return false;
-        uint32_t to = moving(b, loop, v->place, x);
-        if (s->form->id == PTX_OP_MOV && plain_int(s->form)) {
+        uint32_t to = ranges_moving(b, loop, v->place, x);
+        if (s->form->id == PTX_OP_MOV && ranges_plain_int(s->form)) {
             value = to;
         } else if (s->form->id == PTX_OP_CVT && reads && to != REACH_NONE) {
             const struct ptx_var *var = ptx_reg_var(b->f, s->operands[0].id);
             if (c->c || c->n || !widen(c, s->form, ptx_type_bits((enum ptx_type)var->type)))
                 return false;
             value = to;
-        } else if (s->form->id == PTX_OP_ADD && plain_int(s->form)) {
+        } else if (s->form->id == PTX_OP_ADD && ranges_plain_int(s->form)) {
             const struct ptx_operand *other = y;
             if (to == REACH_NONE) {
-                to = moving(b, loop, v->place, y);
+                to = ranges_moving(b, loop, v->place, y);
                 other = x;
             }
             if (to == REACH_NONE || !add_operand(b, loop, v->place, other, false, c))
                 return false;
             value = to;
-        } else if (s->form->id == PTX_OP_SUB && plain_int(s->form)) {
+        } else if (s->form->id == PTX_OP_SUB && ranges_plain_int(s->form)) {
             if (!add_operand(b, loop, v->place, y, true, c))
                 return false;
             value = to;
@@ -181,9 +181,12 @@ void ranges_need_counter(struct ranges_build *b, uint32_t join)
     const struct reach_value *v = &b->reach->value.items[join];
     struct graph_nodes preds = graph_pred(b->cfg->graph, v->place);
     struct chain step = {0};
-    if (ranges_is_pred(b, join) || !step_of(b, loop_at(b, v->place), join, &step))
+    if (ranges_is_pred(b, join))
         return;
-    need_parts(b, &step);
+    if (step_of(b, loop_at(b, v->place), join, &step))
+        need_parts(b, &step);
+    else if (!ranges_need_carried(b, loop_at(b, v->place), join))
+        return;
     for (uint32_t i = 0; i < preds.n; i++)
         if (ranges_forward(b, preds.at[i], v->place) && b->reach->input.items[v->input + i] != REACH_NONE)
             ranges_need(b, b->reach->input.items[v->input + i]);
@@ -193,10 +196,7 @@ void ranges_need_counter(struct ranges_build *b, uint32_t join)
 
 struct test {
     struct chain left;
-    uint32_t stmt;                    // the comparison
-    const struct ptx_operand *limit;  // fixed in the loop
-    uint8_t relation, bits;
-    bool sign;
+    struct ranges_compare of;
 };
 
 static bool relation_of(const struct ptx_form *f, uint8_t *relation)
@@ -224,7 +224,7 @@ static bool operand_fixed(const struct ranges_build *b, uint32_t loop, uint32_t 
     if (o->kind != PTX_REG || o->sub != PTX_SEL_NONE)
         return false;
     uint32_t v = ranges_read(b, stmt, o->id);
-    return v != REACH_NONE && fixed(b, loop, v);
+    return v != REACH_NONE && ranges_fixed(b, loop, v);
 }
 
 static uint8_t opposite(uint8_t relation)
@@ -239,15 +239,15 @@ static uint8_t mirrored(uint8_t relation)
     return of[relation];
 }
 
-// Understands the comparison that made a predicate, which lets the loop go on if it `holds`.
-static bool read_test(struct ranges_build *b, uint32_t loop, uint32_t pred, bool holds, struct test *t)
+bool ranges_compared(struct ranges_build *b, uint32_t loop, uint32_t pred, bool holds,
+                     struct ranges_compare *t)
 {
     const struct reach_value *v = &b->reach->value.items[pred];
-    if (v->kind != REACH_DEF || v->partial || fixed(b, loop, pred))
+    if (v->kind != REACH_DEF || v->partial || ranges_fixed(b, loop, pred))
         return false;
     const struct ptx_stmt *s = &b->f->stmts[v->place];
     const struct ptx_operand *x = ptx_operand(s, 1), *y = ptx_operand(s, 2);
-    if (s->form->id != PTX_OP_SETP || s->form->odd || ptx_operand(s, 3) || !plain_int(s->form) ||
+    if (s->form->id != PTX_OP_SETP || s->form->odd || ptx_operand(s, 3) || !ranges_plain_int(s->form) ||
         s->operands[0].kind != PTX_REG || !relation_of(s->form, &t->relation))
         return false;
     t->stmt = v->place;
@@ -262,11 +262,18 @@ static bool read_test(struct ranges_build *b, uint32_t loop, uint32_t pred, bool
     }
     if (!holds)
         t->relation = opposite(t->relation);
-    uint32_t left = moving(b, loop, v->place, x);
+    t->left = ranges_moving(b, loop, v->place, x);
     t->limit = y;
-    t->left = (struct chain){.bits = t->bits, .sign = t->sign};
-    return left != REACH_NONE && operand_fixed(b, loop, v->place, y) &&
-           chase(b, loop, left, true, &t->left) && !ranges_is_pred(b, t->left.from);
+    return t->left != REACH_NONE && operand_fixed(b, loop, v->place, y);
+}
+
+// Whether a comparison is one of a counter, by fixed steps.
+static bool read_test(struct ranges_build *b, uint32_t loop, uint32_t pred, bool holds, struct test *t)
+{
+    if (!ranges_compared(b, loop, pred, holds, &t->of))
+        return false;
+    t->left = (struct chain){.bits = t->of.bits, .sign = t->of.sign};
+    return chase(b, loop, t->of.left, true, &t->left) && !ranges_is_pred(b, t->left.from);
 }
 
 // Collects the tests in a predicate: if both of two must hold, each is one.
@@ -281,7 +288,7 @@ static void read_tests(struct ranges_build *b, uint32_t loop, uint32_t pred, boo
         *n += step_of(b, loop, tests[*n].left.from, &step);
         return;
     }
-    if (v->kind != REACH_DEF || v->partial || fixed(b, loop, pred))
+    if (v->kind != REACH_DEF || v->partial || ranges_fixed(b, loop, pred))
         return;
     const struct ptx_stmt *s = &b->f->stmts[v->place];
     bool splits =
@@ -303,12 +310,11 @@ static bool dominates_latches(const struct ranges_build *b, const struct loop *l
     return true;
 }
 
-static uint32_t tests_of(struct ranges_build *b, uint32_t loop, struct test tests[MOST_TESTS])
+bool ranges_exit(const struct ranges_build *b, uint32_t loop, uint32_t *at, uint32_t *pred, bool *holds)
 {
     const struct loop *l = &b->loops->loops[loop];
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < l->count && n < MOST_TESTS; i++) {
-        uint32_t u = b->loops->nodes[l->first + i], stays = 0, inside = 0;
+    while (*at < l->count) {
+        uint32_t u = b->loops->nodes[l->first + (*at)++], stays = 0, inside = 0;
         struct graph_nodes to = graph_succ(b->cfg->graph, u);
         struct ranges_condition c;
         for (uint32_t k = 0; k < to.n; k++) {
@@ -320,8 +326,20 @@ static uint32_t tests_of(struct ranges_build *b, uint32_t loop, struct test test
         if (stays != 1 || (to.n == 1 && !b->cfg->exits[u]) || !dominates_latches(b, l, u) ||
             !ranges_condition(b, u, inside, &c))
             continue;
-        read_tests(b, loop, ranges_read(b, c.stmt, c.reg), !c.negated, 4, tests, &n);
+        *pred = ranges_read(b, c.stmt, c.reg);
+        *holds = !c.negated;
+        if (*pred != REACH_NONE)
+            return true;
     }
+    return false;
+}
+
+static uint32_t tests_of(struct ranges_build *b, uint32_t loop, struct test tests[MOST_TESTS])
+{
+    uint32_t n = 0, at = 0, pred;
+    bool holds;
+    while (n < MOST_TESTS && ranges_exit(b, loop, &at, &pred, &holds))
+        read_tests(b, loop, pred, holds, 4, tests, &n);
     return n;
 }
 
@@ -333,8 +351,8 @@ void ranges_need_loops(struct ranges_build *b)
         for (uint32_t i = 0; i < n; i++) {
             ranges_need(b, tests[i].left.from);
             need_parts(b, &tests[i].left);
-            if (tests[i].limit->kind == PTX_REG)
-                ranges_need(b, ranges_read(b, tests[i].stmt, tests[i].limit->id));
+            if (tests[i].of.limit->kind == PTX_REG)
+                ranges_need(b, ranges_read(b, tests[i].of.stmt, tests[i].of.limit->id));
         }
     }
 }
@@ -397,14 +415,14 @@ static bool emit_test(struct ranges_build *b, uint32_t loop, const struct test *
     if (!emit_counter(b, loop, t->left.from, &c))
         return false;
     uint32_t limit;
-    if (t->limit->kind == PTX_REG)
-        limit = ranges_node_of(b, ranges_read(b, t->stmt, t->limit->id), NULL);
+    if (t->of.limit->kind == PTX_REG)
+        limit = ranges_node_of(b, ranges_read(b, t->of.stmt, t->of.limit->id), NULL);
     else
-        limit = ranges_const(b, t->limit->value);
+        limit = ranges_const(b, t->of.limit->value);
     *out = (struct proof_test){.start = emit_chain(b, c.init, &t->left),
                                .step = c.step,
-                               .limit = ranges_extend(b, limit, t->bits, t->sign),
-                               .relation = t->relation,
+                               .limit = ranges_extend(b, limit, t->of.bits, t->of.sign),
+                               .relation = t->of.relation,
                                .bits = t->left.bits,
                                .sign = t->left.sign};
     return true;
@@ -432,8 +450,10 @@ void ranges_loop(struct ranges_build *b, uint32_t block)
     }
     for (uint32_t i = 0; i < n; i++) {
         uint32_t join = b->joins[b->join_at[block] + i];
-        if (b->needed[join] && !emit_counter(b, loop, join, &counters[i]))
-            counters[i].step = PROOF_NONE;
+        if (!b->needed[join] || emit_counter(b, loop, join, &counters[i]))
+            continue;
+        counters[i].step = PROOF_NONE;
+        counters[i].init = ranges_carried(b, loop, join);
     }
     uint32_t at = ranges_emit(b, (struct proof_insn){.op = PROOF_LOOP, .a = first, .b = nout});
     for (uint32_t i = 0; i < n; i++) {
@@ -442,7 +462,9 @@ void ranges_loop(struct ranges_build *b, uint32_t block)
         if (!b->needed[join])
             continue;
         unsigned bits = ptx_type_bits((enum ptx_type)ptx_reg_var(b->f, b->regs->reg[v->reg])->type);
-        if (counters[i].step == PROOF_NONE)
+        if (counters[i].step == PROOF_NONE && counters[i].init != PROOF_NONE)
+            b->node[join] = counters[i].init;
+        else if (counters[i].step == PROOF_NONE)
             b->node[join] = ranges_opaque(b, v->reg, PROOF_WHY_CARRIED, NULL);
         else
             b->node[join] = ranges_emit(b, (struct proof_insn){.op = PROOF_STEPS,

@@ -85,6 +85,8 @@ struct kcheck_module {
 // 16 .b8 [KCHECK_HIDDEN + 16 * pairs], a struct kcheck_hidden followed by the pairs in the order of the
 // pass's list.
 #define KCHECK_PREFIX "__moat_check_"
+// The same for the variant that checks only what a proof does not cover.
+#define KCHECK_REST_PREFIX "__moat_rest_"
 struct kcheck_hidden {
     uint64_t launch;  // number of the launch, for records of errors; 0: unknown
     uint64_t reserved;

@@ -13,6 +13,9 @@
 //   slow:   the segment again: each access first asks KCHECK_ACCESS, which may have it skipped
 //           bra back
 //
+// A kernel with accesses that a launch-time proof may cover, and others, has a second copy,
+// KCHECK_REST_PREFIX NAME, that checks only the others (pass_check_prove.c).
+//
 // A segment ends before an access whose address or guard cannot be computed where the segment starts, and
 // before any statement that must not be executed twice, or in two places by the lanes of a warp.
 #ifndef MOAT_PASS_PASS_CHECK_H
@@ -33,12 +36,40 @@ struct pass_check_param {
     uint32_t offset, size;
 };
 
-struct pass_check_kernel {
-    struct str name;                // the program's; the checked kernel is KCHECK_PREFIX name
-    uint32_t hidden, hidden_bytes;  // offset of the struct kcheck_hidden, and its size with the pairs
-    uint32_t nparams, npairs;
-    struct pass_check_param *params;  // the program's
+// A copy of a kernel that checks.
+struct pass_check_variant {
+    uint32_t hidden_bytes;  // of the struct kcheck_hidden and the pairs
+    uint32_t npairs;
     struct pass_check_pair *pairs;
+};
+
+// What is launched in place of a kernel if its proof (flow/proof.h) holds for the launch.
+enum pass_check_proved {
+    PASS_CHECK_FULL,  // the checked kernel all the same: it has no proof, or one that would save nothing
+    PASS_CHECK_REST,  // KCHECK_REST_PREFIX name, which checks what the proof does not cover
+    PASS_CHECK_BARE,  // the program's own kernel: the proof covers all that is checked
+    PASS_CHECK_PROVED_COUNT
+};
+
+// What a proof must say of one of its accesses. Not asked for: site is PASS_CHECK_UNASKED.
+struct pass_check_asked {
+    uint32_t site;   // the access in pass_check.sites
+    uint32_t root;   // offset of the parameter that must be its root; PASS_CHECK_ANY_ROOT
+    uint32_t align;  // the root, if it is a parameter, must be a multiple of this
+};
+#define PASS_CHECK_UNASKED UINT32_MAX
+#define PASS_CHECK_ANY_ROOT UINT32_MAX
+
+struct pass_check_kernel {
+    struct str name;  // the program's; the checked kernel is KCHECK_PREFIX name
+    uint32_t hidden;  // offset of the struct kcheck_hidden
+    uint32_t nparams;
+    struct pass_check_param *params;  // the program's
+    struct pass_check_variant full, rest;
+    uint8_t proved;      // enum pass_check_proved; the rest is there if it is not FULL
+    struct str proof;    // a proof program, aligned to 8
+    uint32_t naccesses;  // of the proof
+    struct pass_check_asked *asked;
 };
 
 // What the bounds of an access come from; the paper's figure 8 counts these.

@@ -39,6 +39,7 @@ struct checking {
 struct check_access {
     uint32_t stmt, site;
     uint32_t align;  // what its address must be a multiple of
+    uint8_t row;
     struct ptx_mem mem;
     struct roots_of root;
 };
@@ -90,6 +91,17 @@ struct check_asked {
     bool can;
 };
 
+struct ranges;
+
+// What a proof may spare of a kernel. It is built with the variant that checks everything, and used by the
+// one that checks the rest.
+struct check_proof {
+    struct ranges *ranges;  // NULL: nothing
+    struct arena arena;
+    bool *may_cover;    // by access of the proof: a usual launch bounds it
+    uint32_t *site_at;  // by statement: the site of its first access, PTX_NONE
+};
+
 // Bounds that a call passes. They are put into registers behind the statement that stores the pointer into
 // the argument, or before the call if a register is the argument.
 struct check_pass {
@@ -103,7 +115,9 @@ struct check_pass {
 struct check_func {
     struct checking *k;
     struct ptx_func *f;
-    struct str name;  // the program's
+    struct str name;            // the program's
+    struct check_proof *proof;  // NULL in functions that are no kernels
+    bool rest;                  // checks only what the proof cannot cover
     struct flow flow;
     const struct cfg *cfg;
     const struct reach *reach;
@@ -222,6 +236,13 @@ void check_clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s);
 int check_plan_whole(struct check_func *k, uint32_t stmt);
 void check_emit_whole(struct check_func *k, struct check_whole *w);
 void check_place_wholes(struct check_func *k);
+
+// pass_check_prove.c: proofs of kernels.
+// Builds the proof of a kernel whose checks are planned, and fills the proof of its row. 0 or -ENOMEM.
+int check_prove(struct check_func *k, struct pass_check_kernel *row);
+void check_prove_free(struct check_proof *p);
+// Returns whether a proof may cover the access.
+bool check_prove_covers(const struct check_proof *p, uint32_t stmt, unsigned row);
 
 // pass_check_site.c: describes an access for reports. 0 or -ENOMEM.
 int check_site(struct check_func *k, const struct check_access *a, uint32_t *number);

@@ -105,7 +105,10 @@ int check_plan_whole(struct check_func *k, uint32_t stmt)
             k->left.left[check_why_unknown(space)]++;
             continue;
         }
-        err = check_site(k, &a, &a.site);
+        if (k->rest)  // the sites of a statement follow each other
+            a.site = k->proof->site_at[stmt] + (uint32_t)k->whole_accesses.len - w.first;
+        else
+            err = check_site(k, &a, &a.site);
         if (!err)
             err = vec_push(&k->whole_accesses, a);
     }

@@ -4,8 +4,8 @@
 # builds: one
 # slow
 # The suite under --mode=check on the CPU device: every program gives the result and the status that it gives
-# without moat, nothing is reported, and kernels are checked. check-suite.sh [NAME...]: all programs, or
-# these.
+# without moat, nothing is reported, and kernels are checked, also if all proofs are checked.
+# check-suite.sh [NAME...]: all programs, or these.
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 
@@ -19,6 +19,15 @@ one() {  # one NAME
     timeout 200 "$MOAT" --device=cpu --mode=off "$T/$name" $args >"$T/$name.off" 2>&1 </dev/null
     off=$?
     # shellcheck disable=SC2086
+    timeout 500 "$MOAT" --device=cpu --mode=check --proofs=check --log-file="$T/$name.log" "$T/$name" $args \
+        >"$T/$name.out" 2>&1 </dev/null
+    status=$?
+    if [ $status != $off ] || grep -q 'ERROR: moat\|a bug of moat' "$T/$name.log"; then
+        echo "FAIL $name: --proofs=check: status $status, $off without"
+        grep -A 12 -m 2 'ERROR: moat\|a bug of moat' "$T/$name.log" | sed 's/^/    | /'
+        return
+    fi
+    # shellcheck disable=SC2086
     timeout 500 "$MOAT" --device=cpu --mode=check --log-file="$T/$name.log" "$T/$name" $args \
         >"$T/$name.out" 2>&1 </dev/null
     status=$?
@@ -30,7 +39,10 @@ one() {  # one NAME
         echo "FAIL $name: no kernel was checked"
         tail -n 20 "$T/$name.log" | sed 's/^/    | /'
     else
-        echo "ok   $name$(sed -n 's/^ *kernel launches not checked/; not checked/p' "$T/$name.log")"
+        echo "ok   $name: $(sed -n 's/^ *kernel launches checked *//p' "$T/$name.log") launches," \
+            "$(sed -n 's/^ *of these proved right.*checks *//p' "$T/$name.log") proved," \
+            "$(sed -n 's/^ *of these proved in part.*checks *//p' "$T/$name.log") in part" \
+            "$(sed -n 's/^ *kernel launches not checked/; not checked/p' "$T/$name.log")"
         : >"$T/$name.passed"
     fi
 }

@@ -228,8 +228,8 @@ static struct plan plan_case(const char *class, unsigned number)
 {
     struct plan p = {.root = dice(ROOTS),
                      .sum = dice(SUMS),
-                     .passing = dice(PASSINGS),
-                     .access = random_access(OPS, LINE + number)};
+                     .access = random_access(OPS, LINE + number),
+                     .passing = dice(PASSINGS)};
     if (in(class, "idioms")) {
         p.idiom = 1 + dice(IDIOMS - 1);
         p.root = dice(BY_VARIABLE);

@@ -40,6 +40,7 @@ lacks() {  # lacks NAME: prints what a report should show and does not
     [[ $1 == in_a_function || $1 == passed_far || $1 == through_a_pointer ]] ||
         grep -q "^launched by cuLaunchKernel at:" "$T/log" ||
         echo 'the launch is not shown'
+    ! grep -q '__device_stub_' "$T/log" || echo 'frames of nvcc'
     kernels="fill|sum|copy4|store_at|walk|rows|views|from_one|backwards|count|variable|set|by_"
     grep -Eq "in kernel .*($kernels)" "$T/log" || echo 'the kernel is not named'
     [[ $1 == null || $1 == module_variable ]] || grep -q '^allocated by' "$T/log" || echo 'no allocation'
@@ -60,6 +61,14 @@ while IFS=$'\t' read -r name types; do
     verdict $? "bad $name${missing:+ ($missing)}"
 done <"$T/cases"
 [ "$passed" -gt 40 ] || { echo 'the list of cases is too short'; failed=$((failed + 1)); }
+
+# A line that reads and writes one wrong address is one error.
+cc -g -Isrc -o "$T/app" demo/app.c -L"$BUILD/lib/moat" -lcuda || exit 1
+run "$T/app"
+[ "$status" = 97 ] && [ "$(grep -c 'ERROR: moat' "$T/log")" = 1 ] && grep -q '^READ of size 4' "$T/log" &&
+    grep -q '^note: the same line also writes to this address$' "$T/log" &&
+    grep -q 'report 1 was seen 2 times' "$T/log"
+verdict $? 'a line that reads and writes'
 
 # A million wrong accesses: few records, all of them counted.
 run "$T/check_errors" bad a_million

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+#include "flow/proof_memo.h"
+
+#include <errno.h>
+#include <string.h>
+
+// MOST_BYTES: of all answers of a memo, if at least two fit.
+enum { MOST_ANSWERS = 16, LEAST_ANSWERS = 2, MOST_BYTES = 1 << 18, LAUNCH_BYTES = 7 * 4 };
+
+// Bytes of parameters that are part of the key.
+struct part {
+    uint32_t at, size;
+};
+
+// Memory: the memo, its parts, a flag for each root, the keys, the answers. An answer that was given is in
+// `used`; the key of answer i is keys + i * key_size.
+struct proof_memo {
+    const struct proof *p;
+    uint32_t nparts, key_size, nanswers, next;
+    uint32_t used;  // a bit for each answer
+    uint32_t last;  // the answer that was given last: most launches are like the one before
+    struct part *parts;
+    uint8_t *in_key;  // by root
+    char *keys, *key;
+    struct proof_bound *answers;
+};
+
+static size_t round_up(size_t n)
+{
+    return (n + 7) & ~(size_t)7;
+}
+
+static uint32_t answers_of(const struct proof *p)
+{
+    size_t n = MOST_BYTES / ((p->head->naccesses + 1) * sizeof(struct proof_bound));
+    return n > MOST_ANSWERS ? MOST_ANSWERS : n < LEAST_ANSWERS ? LEAST_ANSWERS : (uint32_t)n;
+}
+
+static uint32_t count_params(const struct proof *p)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->head->ninsns; i++)
+        n += p->insns[i].op == PROOF_PARAM;
+    return n;
+}
+
+static size_t most_key(const struct proof *p)
+{
+    return round_up(LAUNCH_BYTES + (size_t)count_params(p) * 8);
+}
+
+size_t proof_memo_size(const struct proof *p)
+{
+    uint32_t n = answers_of(p);
+    return round_up(sizeof(struct proof_memo)) + round_up(count_params(p) * sizeof(struct part)) +
+           round_up(p->head->nroots + 1) + (n + 1) * most_key(p) +
+           (size_t)n * (p->head->naccesses + 1) * sizeof(struct proof_bound);
+}
+
+// --- which pointers matter ---------------------------------------------------------------------------------
+
+enum { NO_POINTER = UINT32_MAX };
+
+// What a value is: the root + numbers, or a number.
+struct trace {
+    const struct proof *p;
+    uint32_t *pointer;  // by instruction: a root, NO_POINTER for a number
+    uint8_t *in_key;
+};
+
+static void use(struct trace *t, uint32_t at)
+{
+    if (t->pointer[at] != NO_POINTER)
+        t->in_key[t->pointer[at]] = 1;
+}
+
+static uint32_t add(struct trace *t, const struct proof_insn *i)
+{
+    uint32_t a = t->pointer[i->a], b = t->pointer[i->b];
+    if (b == NO_POINTER || (a == NO_POINTER && i->op == PROOF_ADD))
+        return a == NO_POINTER ? b : a;
+    use(t, i->a);
+    use(t, i->b);
+    return NO_POINTER;
+}
+
+// One of several values: a pointer if all are the same one.
+static uint32_t one_of(struct trace *t, const uint32_t *values, uint32_t n)
+{
+    uint32_t first = n ? t->pointer[values[0]] : NO_POINTER;
+    bool same = true;
+    for (uint32_t i = 1; i < n; i++)
+        same &= t->pointer[values[i]] == first;
+    for (uint32_t i = 0; i < n && !same; i++)
+        use(t, values[i]);
+    return same ? first : NO_POINTER;
+}
+
+static void use_operands(struct trace *t, const struct proof_insn *i)
+{
+    static const char *const operands[] = {
+#define PROOF(id, text, result) text,
+#include "flow/proof_ops.def"
+    };
+    const uint32_t at[] = {i->a, i->b, i->c};
+    for (unsigned k = 0; k < 3; k++)
+        if (operands[i->op][k] == 'v')
+            use(t, at[k]);
+}
+
+static uint32_t trace_one(struct trace *t, const struct proof_insn *i, const struct proof_insn *block)
+{
+    switch (i->op) {
+    case PROOF_PARAM: return i->bits == 64 ? i->a : NO_POINTER;
+    case PROOF_ADD:
+    case PROOF_SUB: return add(t, i);
+    case PROOF_STEPS: use(t, i->b); return t->pointer[i->a];
+    case PROOF_SELECT: return one_of(t, (const uint32_t[]){i->a, i->b}, 2);
+    case PROOF_MERGE: return one_of(t, t->p->inputs + i->a, block->b);
+    case PROOF_ACCESS: return NO_POINTER;
+    case PROOF_LOOP:
+        for (uint32_t k = i->a; k < i->a + i->b; k++) {
+            use(t, t->p->tests[k].start);
+            use(t, t->p->tests[k].step);
+            use(t, t->p->tests[k].limit);
+        }
+        return NO_POINTER;
+    default: use_operands(t, i); return NO_POINTER;
+    }
+}
+
+// Finds the roots whose value is more than something that numbers are added to.
+static void find_uses(const struct proof *p, uint32_t *pointer, uint8_t *in_key)
+{
+    struct trace t = {p, pointer, in_key};
+    const struct proof_insn *block = p->insns;
+    for (uint32_t at = 0; at < p->head->ninsns; at++) {
+        if (p->insns[at].op == PROOF_BLOCK)
+            block = &p->insns[at];
+        pointer[at] = trace_one(&t, &p->insns[at], block);
+    }
+}
+
+// --- keys --------------------------------------------------------------------------------------------------
+
+static void add_part(struct proof_memo *m, uint32_t at, uint32_t size)
+{
+    for (uint32_t i = 0; i < m->nparts; i++)
+        if (m->parts[i].at == at && m->parts[i].size == size)
+            return;
+    m->parts[m->nparts++] = (struct part){at, size};
+    m->key_size += size;
+}
+
+struct proof_memo *proof_memo_init(const struct proof *p, void *memory, void *work)
+{
+    char *at = memory;
+    struct proof_memo *m = memory;
+    *m = (struct proof_memo){.p = p, .nanswers = answers_of(p), .key_size = LAUNCH_BYTES};
+    at += round_up(sizeof *m);
+    m->parts = (struct part *)at;
+    at += round_up(count_params(p) * sizeof *m->parts);
+    m->in_key = (uint8_t *)at;
+    at += round_up(p->head->nroots + 1);
+    m->key = at;
+    at += most_key(p);
+    m->keys = at;
+    at += m->nanswers * most_key(p);
+    m->answers = (struct proof_bound *)at;
+    memset(m->in_key, 0, p->head->nroots + 1);
+    find_uses(p, work, m->in_key);
+    for (uint32_t i = 0; i < p->head->ninsns; i++) {
+        const struct proof_insn *x = &p->insns[i];
+        if (x->op == PROOF_PARAM && (x->bits != 64 || x->a == PROOF_NONE || m->in_key[x->a]))
+            add_part(m, (uint32_t)x->imm, x->bits / 8u);
+    }
+    m->key_size = (uint32_t)round_up(m->key_size);
+    memset(m->key, 0, most_key(p));
+    return m;
+}
+
+bool proof_memo_uses(const struct proof_memo *m, uint32_t root)
+{
+    return m->in_key[root];
+}
+
+static void make_key(struct proof_memo *m, const struct proof_launch *l)
+{
+    char *to = m->key;
+    memcpy(to, l->grid, sizeof l->grid);
+    memcpy(to + 12, l->block, sizeof l->block);
+    memcpy(to + 24, &l->dynamic_shared, sizeof l->dynamic_shared);
+    to += LAUNCH_BYTES;
+    for (uint32_t i = 0; i < m->nparts; i++) {
+        const struct part *x = &m->parts[i];
+        const char *from = (const char *)l->params + x->at;
+        if (x->size == 4)
+            memcpy(to, from, 4);
+        else if (x->size == 8)
+            memcpy(to, from, 8);
+        else
+            memcpy(to, from, x->size);
+        to += x->size;
+    }
+}
+
+static bool matches(const struct proof_memo *m, uint32_t answer)
+{
+    return (m->used >> answer & 1) && !memcmp(m->keys + (size_t)answer * m->key_size, m->key, m->key_size);
+}
+
+int proof_memo_eval(struct proof_memo *m, const struct proof_launch *l, void *work,
+                    const struct proof_bound **out, bool *remembered)
+{
+    if (l->params_size < m->p->head->params || (m->p->head->params && !l->params))
+        return -EINVAL;
+    make_key(m, l);
+    uint32_t i = m->last, n = m->p->head->naccesses + 1;
+    bool known = matches(m, i);
+    for (uint32_t k = 0; k < m->nanswers && !known; k++) {
+        i = k;
+        known = matches(m, k);
+    }
+    if (remembered)
+        *remembered = known;
+    if (!known) {
+        i = m->next;
+        m->used &= ~(1u << i);
+        int err = proof_eval(m->p, l, work, m->answers + (size_t)i * n, NULL);
+        if (err)
+            return err;
+        memcpy(m->keys + (size_t)i * m->key_size, m->key, m->key_size);
+        m->used |= 1u << i;
+        m->next = (i + 1) % m->nanswers;
+    }
+    m->last = i;
+    *out = m->answers + (size_t)i * n;
+    return 0;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// Answers for the launches of a kernel, remembered: a launch with the values of an earlier one costs a
+// comparison instead of an evaluation.
+//
+// The key of an answer is what proof_eval reads: grid, block, dynamic shared memory, and the bytes of
+// parameters that the program uses. A pointer is not among them if the program only adds numbers to it: then
+// the distance of every access from it is the same whatever its value is, and so are the bounds, which are
+// distances. It is part of the key if it is compared, masked, subtracted or added to another one.
+//
+// The memory is the caller's; nothing is allocated and nothing is locked. Calls for one memo must not overlap.
+#ifndef MOAT_FLOW_PROOF_MEMO_H
+#define MOAT_FLOW_PROOF_MEMO_H
+
+#include "flow/proof.h"
+
+struct proof_memo;
+
+// Returns the bytes that the memo of a program needs: for up to 16 answers, fewer for large programs.
+size_t proof_memo_size(const struct proof *p);
+
+// Makes an empty memo in `memory`, aligned to 8 bytes. The program must outlive it. `work` is as for
+// proof_eval, and needed during this call only.
+struct proof_memo *proof_memo_init(const struct proof *p, void *memory, void *work);
+
+// As proof_eval. On success *out has one answer for each access, which stays until the next call.
+// remembered: set to whether nothing had to be evaluated; may be NULL.
+int proof_memo_eval(struct proof_memo *m, const struct proof_launch *l, void *work,
+                    const struct proof_bound **out, bool *remembered);
+
+// Returns whether the value of a root, which is a parameter, is part of the key.
+bool proof_memo_uses(const struct proof_memo *m, uint32_t root);
+
+#endif

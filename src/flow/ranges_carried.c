@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+// Values that a loop carries on by factors instead of steps: halved until nothing is left, as in reductions,
+// or doubled up to a limit, as in scans.
+//
+// SHRINKS: each way around shifts the value right, divides it, or keeps it. So it stays between 0 and what it
+// was before the loop, or, shifted as a negative number, -1.
+//
+// GROWS: each way around multiplies the value by the same number, and a test that every round passes compares
+// it, or its next value, with a limit that does not change in the loop.
+#include "flow/ranges_build.h"
+
+enum { MOST_FACTOR = 1 << 16, MOST_MOVES = 8 };
+
+// The statement that makes a value in the loop, behind copies; NULL if there is none. *value becomes what is
+// copied.
+static const struct ptx_stmt *maker(struct ranges_build *b, uint32_t loop, uint32_t *value)
+{
+    for (unsigned i = 0; i < MOST_MOVES; i++) {
+        const struct reach_value *v = &b->reach->value.items[*value];
+        if (v->kind != REACH_DEF || v->partial)
+            return NULL;
+        const struct ptx_stmt *s = &b->f->stmts[v->place];
+        if (s->form->odd || !s->operands || s->operands[0].kind != PTX_REG || !s->form->ntypes ||
+            !ranges_plain_int(s->form))
+            return NULL;
+        if (s->form->id != PTX_OP_MOV)
+            return s;
+        uint32_t from = ranges_moving(b, loop, v->place, ptx_operand(s, 1));
+        if (from == REACH_NONE)
+            return NULL;
+        *value = from;
+    }
+    return NULL;
+}
+
+static bool constant(const struct ptx_stmt *s, unsigned i, int64_t *v)
+{
+    const struct ptx_operand *o = ptx_operand(s, i);
+    if (!o || o->kind != PTX_IMM || o->sub != PTX_IMM_INT)
+        return false;
+    *v = o->value;
+    return true;
+}
+
+static unsigned width(const struct ranges_build *b, uint32_t value)
+{
+    uint32_t reg = b->regs->reg[b->reach->value.items[value].reg];
+    return ptx_type_bits((enum ptx_type)ptx_reg_var(b->f, reg)->type);
+}
+
+static uint32_t place_of(const struct ranges_build *b, uint32_t value)
+{
+    return b->reach->value.items[value].place;
+}
+
+// Whether the operand is the value, behind copies.
+static bool is_value(struct ranges_build *b, uint32_t loop, uint32_t stmt, const struct ptx_operand *o,
+                     uint32_t value)
+{
+    uint32_t v = o ? ranges_moving(b, loop, stmt, o) : REACH_NONE;
+    if (v != REACH_NONE && v != value)
+        maker(b, loop, &v);
+    return v == value;
+}
+
+// Whether v is x + (x >> 31), as division of signed numbers by a power of 2 adds it.
+static bool is_corrected(struct ranges_build *b, uint32_t loop, uint32_t v, uint32_t join)
+{
+    const struct ptx_stmt *s = maker(b, loop, &v), *sign;
+    int64_t by;
+    if (!s || s->form->id != PTX_OP_ADD)
+        return false;
+    for (unsigned i = 1; i <= 2; i++) {
+        uint32_t other = ranges_moving(b, loop, place_of(b, v), ptx_operand(s, 3 - i));
+        if (other == REACH_NONE || !is_value(b, loop, place_of(b, v), ptx_operand(s, i), join))
+            continue;
+        sign = maker(b, loop, &other);
+        if (sign && sign->form->id == PTX_OP_SHR && constant(sign, 2, &by) && by == width(b, join) - 1 &&
+            ptx_type_class((enum ptx_type)sign->form->types[0]) != PTX_CLASS_SINT &&
+            ptx_type_bits((enum ptx_type)sign->form->types[0]) == width(b, join) &&
+            is_value(b, loop, place_of(b, other), ptx_operand(sign, 1), join))
+            return true;
+    }
+    return false;
+}
+
+// Whether a value is the joined one made smaller, read as *sign says; an unchanged one leaves *sign alone.
+static bool shrinks(struct ranges_build *b, uint32_t loop, uint32_t value, uint32_t join, int *sign)
+{
+    int64_t by;
+    if (value == join)
+        return true;
+    const struct ptx_stmt *s = maker(b, loop, &value);
+    if (value == join)
+        return true;
+    if (!s || (s->form->id != PTX_OP_SHR && s->form->id != PTX_OP_DIV) || !constant(s, 2, &by) || by < 1 ||
+        by > INT32_MAX || ptx_type_bits((enum ptx_type)s->form->types[0]) != width(b, join))
+        return false;
+    bool is_signed = ptx_type_class((enum ptx_type)s->form->types[0]) == PTX_CLASS_SINT;
+    if (*sign >= 0 && *sign != is_signed)
+        return false;
+    *sign = is_signed;
+    uint32_t of = ranges_moving(b, loop, place_of(b, value), ptx_operand(s, 1));
+    if (of == REACH_NONE)
+        return false;
+    return is_value(b, loop, place_of(b, value), ptx_operand(s, 1), join) ||
+           (is_signed && s->form->id == PTX_OP_SHR && by == 1 && is_corrected(b, loop, of, join));
+}
+
+// Finds the number that a value is the joined one times. The width of all products is that of the register.
+static bool multiplied(struct ranges_build *b, uint32_t loop, uint32_t value, uint32_t join, uint32_t *factor)
+{
+    *factor = 1;
+    for (unsigned i = 0; i < MOST_MOVES && value != join; i++) {
+        const struct ptx_stmt *s = maker(b, loop, &value);
+        int64_t by = 0;
+        if (value == join)
+            return true;
+        if (!s || ptx_type_bits((enum ptx_type)s->form->types[0]) != width(b, join) ||
+            width(b, value) != width(b, join))
+            return false;
+        uint32_t x = ranges_moving(b, loop, place_of(b, value), ptx_operand(s, 1));
+        if (s->form->id == PTX_OP_SHL && constant(s, 2, &by) && by >= 0 && by <= 16)
+            by = 1 << by;
+        else if (s->form->id == PTX_OP_ADD && x != REACH_NONE &&
+                 x == ranges_moving(b, loop, place_of(b, value), ptx_operand(s, 2)))
+            by = 2;
+        else if (s->form->id != PTX_OP_MUL || !ptx_form_has(s->form, PTX_MOD_LO) || !constant(s, 2, &by))
+            return false;
+        if (x == REACH_NONE || by < 1 || by * *factor > MOST_FACTOR)
+            return false;
+        *factor *= (uint32_t)by;
+        value = x;
+    }
+    return value == join;
+}
+
+struct carried {
+    bool grows;
+    int sign;         // SHRINKS: whether its shifts are signed
+    uint32_t factor;  // GROWS
+    struct ranges_compare test;
+    bool of_next;  // the test reads the next value
+};
+
+// Finds the test of a value that is multiplied by a factor in each round.
+static bool find_test(struct ranges_build *b, uint32_t loop, uint32_t join, struct carried *c)
+{
+    uint32_t at = 0, pred, factor;
+    bool holds;
+    while (ranges_exit(b, loop, &at, &pred, &holds)) {
+        if (!ranges_compared(b, loop, pred, holds, &c->test) || c->test.bits != width(b, join) ||
+            (c->test.relation != PROOF_LT && c->test.relation != PROOF_LE) ||
+            !multiplied(b, loop, c->test.left, join, &factor))
+            continue;
+        c->of_next = factor == c->factor;
+        if (factor == 1 || c->of_next)
+            return true;
+    }
+    return false;
+}
+
+static bool understand(struct ranges_build *b, uint32_t loop, uint32_t join, struct carried *c)
+{
+    const struct reach_value *v = &b->reach->value.items[join];
+    struct graph_nodes preds = graph_pred(b->cfg->graph, v->place);
+    bool smaller = true, larger = true;
+    *c = (struct carried){.sign = -1};
+    for (uint32_t i = 0; i < preds.n; i++) {
+        uint32_t in = b->reach->input.items[v->input + i], factor;
+        if (ranges_forward(b, preds.at[i], v->place) || !graph_reached(b->cfg->graph, preds.at[i]))
+            continue;
+        if (in == REACH_NONE)
+            return false;
+        smaller = smaller && shrinks(b, loop, in, join, &c->sign);
+        larger = larger && multiplied(b, loop, in, join, &factor) && factor > 1 &&
+                 (!c->factor || c->factor == factor);
+        c->factor = larger ? factor : 0;
+    }
+    c->grows = !smaller;
+    return smaller || (larger && c->factor > 1 && find_test(b, loop, join, c));
+}
+
+bool ranges_need_carried(struct ranges_build *b, uint32_t loop, uint32_t join)
+{
+    struct carried c;
+    if (!understand(b, loop, join, &c))
+        return false;
+    if (c.grows && c.test.limit->kind == PTX_REG)
+        ranges_need(b, ranges_read(b, c.test.stmt, c.test.limit->id));
+    return true;
+}
+
+uint32_t ranges_carried(struct ranges_build *b, uint32_t loop, uint32_t join)
+{
+    struct carried c;
+    if (ranges_is_pred(b, join) || !understand(b, loop, join, &c))
+        return PROOF_NONE;
+    unsigned bits = width(b, join);
+    if (!c.grows) {
+        uint32_t from = ranges_extend(b, ranges_merge(b, join), bits, c.sign == 1);
+        return ranges_emit(b, (struct proof_insn){.op = PROOF_SHRINKS, .a = from});
+    }
+    uint32_t limit = c.test.limit->kind == PTX_REG
+                         ? ranges_node_of(b, ranges_read(b, c.test.stmt, c.test.limit->id), NULL)
+                         : ranges_const(b, c.test.limit->value);
+    return ranges_emit(b, (struct proof_insn){.op = PROOF_GROWS,
+                                              .bits = (uint8_t)bits,
+                                              .sign = c.test.sign,
+                                              .a = ranges_extend(b, ranges_merge(b, join), bits, c.test.sign),
+                                              .b = ranges_extend(b, limit, bits, c.test.sign),
+                                              .c = c.factor,
+                                              .imm = (c.test.relation == PROOF_LE ? GROWS_LE : 0) |
+                                                     (c.of_next ? GROWS_NEW : 0)});
+}
