@@ -223,8 +223,8 @@ size_t check_emit_passes(struct check_func *k, size_t first);
 
 // pass_check_emit.c
 void check_emit(struct check_func *k);
-// Code before statement `at`. check_address: k->t is an address. check_prepare: k->what and k->root are what
-// KCHECK_ACCESS is told of an access; k->ok is set if it is inside, if `known`. check_call: asks about k->t;
+// Code before statement `at`. check_address: k->t is an address. check_prepare: k->what and k->root describe
+// an access to KCHECK_ACCESS; k->ok is set if it is inside, if `known`. check_call: asks about k->t;
 // k->bad is then set if the access is to be skipped. check_clear: what a statement would have written is 0.
 void check_address(struct check_func *k, uint32_t at, const struct ptx_operand *addr);
 void check_prepare(struct check_func *k, uint32_t at, const struct check_access *a, bool known);
