@@ -254,13 +254,17 @@ static bool fits_together(const struct launch_call *l, const void *variant)
     return (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] <= (uint64_t)blocks * (uint64_t)processors;
 }
 
+// Returns whether a block of the launch is not larger than those that the variant can have.
+static bool fits_block(const struct launch_call *l, const struct variant *v)
+{
+    return !v->most_threads || (uint64_t)l->block[0] * l->block[1] * l->block[2] <= v->most_threads;
+}
+
 // Returns whether a variant with so many pairs can be launched with this shape.
 static bool fits(const struct launch_call *l, const struct variant *v, uint32_t npairs)
 {
-    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
-    if (npairs > PAIRS || (v->most_threads && threads > v->most_threads))
-        return false;
-    return !launch_call_is_cooperative(l) || fits_together(l, v->handle);
+    return npairs <= PAIRS && fits_block(l, v) &&
+           (!launch_call_is_cooperative(l) || fits_together(l, v->handle));
 }
 
 // A kernel without a variant runs as it is.
@@ -310,8 +314,8 @@ static bool launch_variant(const struct launch_call *l, const struct variant *v,
 static bool is_proved(const struct launch_call *l, const struct check_kernel *c, const void *bytes,
                       size_t size)
 {
-    return guard.options.proofs != OPTION_PROOFS_OFF && c->prove && !l->node && !launch_call_is_captured(l) &&
-           check_prove_holds(c->prove, l, bytes, size);
+    return guard.options.proofs != OPTION_PROOFS_OFF && c->prove && fits_block(l, &c->full) && !l->node &&
+           !launch_call_is_captured(l) && check_prove_holds(c->prove, l, bytes, size);
 }
 
 // Returns whether the proved launch is made without the checks that the proof spares.

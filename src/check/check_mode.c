@@ -68,6 +68,11 @@ static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
     rewrite_plan_add(plan, "check", true);
 }
 
+static const enum guard_count left[PASS_CHECK_LEFTS] = {
+    [PASS_CHECK_SHARED] = GUARD_CHECK_LEFT_UNKNOWN,    [PASS_CHECK_LOCAL] = GUARD_CHECK_LEFT_UNKNOWN,
+    [PASS_CHECK_ELSEWHERE] = GUARD_CHECK_LEFT_UNKNOWN, [PASS_CHECK_COLLECTIVE] = GUARD_CHECK_LEFT_MATRICES,
+    [PASS_CHECK_ASYNC] = GUARD_CHECK_LEFT_ASYNC,       [PASS_CHECK_UNSIZED] = GUARD_CHECK_LEFT_OTHER};
+
 static void count_sites(const struct pass_check *c)
 {
     guard_add(GUARD_CHECK_KERNELS, c->nkernels);
@@ -77,8 +82,8 @@ static void count_sites(const struct pass_check *c)
                         ? GUARD_CHECK_BASE
                         : GUARD_CHECK_INTERIOR);
     for (uint32_t i = 0; i < c->nfuncs; i++)
-        for (int why = PASS_CHECK_COLLECTIVE; why < PASS_CHECK_LEFTS; why++)
-            guard_add(GUARD_CHECK_LEFT, c->funcs[i].left[why]);
+        for (int why = 0; why < PASS_CHECK_LEFTS; why++)
+            guard_add(left[why], c->funcs[i].left[why]);
 }
 
 static void module_loaded(const struct rewrite_module *module)

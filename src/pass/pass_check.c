@@ -294,6 +294,8 @@ static void close_function(struct check_func *k)
     vec_free(&k->params);
     vec_free(&k->param_bounds);
     vec_free(&k->passes);
+    vec_free(&k->whole_accesses);
+    vec_free(&k->wholes);
     vec_free(&k->declared);
     flow_drop(&k->flow);
     arena_free(&k->arena);

@@ -107,6 +107,8 @@ int check_need(struct check_func *k)
         else if (r->root.kind != ROOTS_PARAM)
             need_root(&n, r->root);
     }
+    for (size_t i = 0; i < k->whole_accesses.len; i++)
+        need_root(&n, k->whole_accesses.items[i].root);
     for (size_t i = 0; i < k->passes.len; i++)
         need_root(&n, k->passes.items[i].root);
     while (n.work.len && !n.err)

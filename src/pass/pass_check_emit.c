@@ -255,8 +255,7 @@ static void clear_reg(struct check_func *k, uint32_t at, const struct ptx_operan
     }
 }
 
-// Writes 0 to what a load or an atomic would have written.
-static void clear_results(struct check_func *k, uint32_t at, const struct ptx_stmt *s)
+void check_clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s)
 {
     bool writes = s->form->nrules && s->form->rules[0].role == PTX_ROLE_WRITE;
     const struct ptx_operand *to = writes ? ptx_operand(s, 0) : NULL;
@@ -291,9 +290,7 @@ static bool root_of(struct check_func *k, uint32_t at, struct roots_of root)
     return false;
 }
 
-// Asks KCHECK_ACCESS; k->bad is then set if the access is to be skipped. k->ok is set if it is known to be
-// inside; `known`: that may be.
-static void ask(struct check_func *k, uint32_t at, const struct check_access *a, bool known)
+void check_prepare(struct check_func *k, uint32_t at, const struct check_access *a, bool known)
 {
     const struct pass_check_site *site = &k->k->sites.items[a->site];
     uint32_t flags = site->flags;
@@ -304,7 +301,7 @@ static void ask(struct check_func *k, uint32_t at, const struct check_access *a,
         flags |= KCHECK_VARIABLE_LEFT;
     if (check_is_dynamic(k, a->root))
         flags |= KCHECK_DYNAMIC;
-    if (check_align_of(a) > 1)
+    if (a->align > 1)
         flags |= KCHECK_ALIGNED;
     BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->what),
            edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, flags)));
@@ -316,6 +313,10 @@ static void ask(struct check_func *k, uint32_t at, const struct check_access *a,
     if (known)
         BEFORE(k, at, "@%0 mov.u64 %1, %2;", edit_reg(k->ok), edit_reg(k->what),
                edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, flags | KCHECK_INSIDE)));
+}
+
+void check_call(struct check_func *k, uint32_t at)
+{
     if (k->hidden == PTX_NONE)
         BEFORE(k, at, "mov.u64 %0, 0;", edit_reg(k->size));
     else
@@ -344,12 +345,25 @@ static void inside_alone(struct check_func *k, uint32_t at, const struct check_a
     struct ptx_operand base = bounds(k, at, alone, k->t);
     BEFORE(k, at, "sub.u64 %0, %1, %2;\nsetp.lt.u64 %3, %0, %4;", edit_reg(k->root), edit_reg(k->t), base,
            edit_reg(k->ok), edit_reg(k->limit));
-    if (check_align_of(a) == 1)
+    if (a->align == 1)
         BEFORE(k, at, "@%0 bra %1;", edit_reg(k->ok), edit_sym(perform));
     else
         BEFORE(k, at, "and.b64 %0, %1, %2;\nsetp.eq.and.u64 %3, %0, 0, %4;\n@%3 bra %5;", edit_reg(k->root),
-               edit_reg(k->t), edit_imm((int64_t)check_align_of(a) - 1), edit_reg(k->bad), edit_reg(k->ok),
+               edit_reg(k->t), edit_imm((int64_t)a->align - 1), edit_reg(k->bad), edit_reg(k->ok),
                edit_sym(perform));
+}
+
+void check_address(struct check_func *k, uint32_t at, const struct ptx_operand *addr)
+{
+    if (addr->sub == PTX_BASE_REG && check_is_narrow(k, addr->id))
+        BEFORE(k, at, "add.s32 %0, %1, %2;\ncvt.u64.u32 %3, %0;", edit_reg(k->narrow), edit_reg(addr->id),
+               edit_imm(addr->value), edit_reg(k->t));
+    else if (addr->sub == PTX_BASE_REG)
+        BEFORE(k, at, "add.s64 %0, %1, %2;", edit_reg(k->t), edit_reg(addr->id), edit_imm(addr->value));
+    else if (addr->sub == PTX_BASE_SYM)
+        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_sym_at(addr->id, addr->value));
+    else
+        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_imm(addr->value));
 }
 
 static void slow_access(struct check_func *k, uint32_t at, const struct check_access *a)
@@ -360,15 +374,7 @@ static void slow_access(struct check_func *k, uint32_t at, const struct check_ac
     uint32_t next = edit_new_label(e), perform = edit_new_label(e);
     if (s->guard != PTX_NONE)
         BEFORE(k, at, "@!%0 bra %1;", edit_guard(s), edit_sym(next));
-    if (addr->sub == PTX_BASE_REG && check_is_narrow(k, addr->id))
-        BEFORE(k, at, "add.s32 %0, %1, %2;\ncvt.u64.u32 %3, %0;", edit_reg(k->narrow), edit_reg(addr->id),
-               edit_imm(addr->value), edit_reg(k->t));
-    else if (addr->sub == PTX_BASE_REG)
-        BEFORE(k, at, "add.s64 %0, %1, %2;", edit_reg(k->t), edit_reg(addr->id), edit_imm(addr->value));
-    else if (addr->sub == PTX_BASE_SYM)
-        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_sym_at(addr->id, addr->value));
-    else
-        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_imm(addr->value));
+    check_address(k, at, addr);
     struct check_range alone;
     bool known = own_range(k, a, &alone);
     if (known)
@@ -378,9 +384,10 @@ static void slow_access(struct check_func *k, uint32_t at, const struct check_ac
     if (b && !check_is_global((enum ptx_space)a->mem.space))
         BEFORE(k, at, "setp.eq.u64 %0, %1, 0;\n@%0 bra %2;", edit_reg(k->bad), edit_reg(b->size),
                edit_sym(perform));
-    ask(k, at, a, known);
+    check_prepare(k, at, a, known);
+    check_call(k, at);
     BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(perform));
-    clear_results(k, at, s);
+    check_clear(k, at, s);
     BEFORE(k, at, "bra %0;", edit_sym(next));
     edit_place_label(e, at, perform);
     edit_copy_stmt(e, at, a->stmt);
@@ -430,7 +437,7 @@ static void new_registers(struct check_func *k)
     struct edit *e = k->k->c->edit;
     uint32_t *wide[] = {&k->t, &k->base, &k->limit, &k->size, &k->root, &k->what, &k->word, &k->first};
     uint32_t *narrow[] = {&k->verdict, &k->slot, &k->x, &k->narrow, &k->narrow_base, &k->narrow_limit},
-             *bits[] = {&k->bad, &k->other, &k->ok};
+             *bits[] = {&k->bad, &k->other, &k->ok, &k->any};
     for (unsigned i = 0; i < sizeof wide / sizeof *wide; i++)
         *wide[i] = edit_new_reg(e, PTX_U64);
     for (unsigned i = 0; i < sizeof narrow / sizeof *narrow; i++)
@@ -439,7 +446,7 @@ static void new_registers(struct check_func *k)
         *bits[i] = edit_new_reg(e, PTX_PRED);
 }
 
-static void emit_block(struct check_func *k, uint32_t block, uint32_t *segment, size_t *pass)
+static void emit_block(struct check_func *k, uint32_t block, uint32_t *segment, size_t *pass, size_t *whole)
 {
     check_bounds_block(k, block);
     for (uint32_t i = k->cfg->blocks[block].first; i < k->cfg->blocks[block].last; i++) {
@@ -447,6 +454,8 @@ static void emit_block(struct check_func *k, uint32_t block, uint32_t *segment, 
             emit_fast(k, (*segment)++);
         if (*pass < k->passes.len && k->passes.items[*pass].call == i)
             *pass = check_emit_passes(k, *pass);
+        if (*whole < k->wholes.len && k->wholes.items[*whole].stmt == i)
+            check_emit_whole(k, &k->wholes.items[(*whole)++]);
         if (k->f->stmts[i].kind == PTX_INSN)
             check_bounds_after(k, i, EDIT_AFTER, i);
     }
@@ -455,16 +464,17 @@ static void emit_block(struct check_func *k, uint32_t block, uint32_t *segment, 
 void check_emit(struct check_func *k)
 {
     uint32_t segment = 0;
-    size_t pass = 0;
-    if (!k->segments.len && !k->passes.len)
+    size_t pass = 0, whole = 0;
+    if (!k->segments.len && !k->passes.len && !k->wholes.len)
         return;
     new_registers(k);
     check_bounds_registers(k);
     check_bounds_entry(k);
     for (uint32_t b = 0; b < k->cfg->nblocks && !edit_error(k->k->c->edit); b++)
-        emit_block(k, b, &segment, &pass);
+        emit_block(k, b, &segment, &pass, &whole);
     if (edit_falls_off(k->f))
         BEFORE(k, k->f->nstmts, "ret;");
     for (size_t i = 0; i < k->segments.len && !edit_error(k->k->c->edit); i++)
         place_slow(k, &k->segments.items[i]);
+    check_place_wholes(k);
 }

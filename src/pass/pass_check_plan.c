@@ -8,7 +8,7 @@ enum { MOST_ACCESSES = 64, MOST_STMTS = 512, MOST_DEPTH = 24 };
 
 // --- accesses ----------------------------------------------------------------------------------------------
 
-static bool is_memory(enum ptx_space space)
+bool check_is_memory(enum ptx_space space)
 {
     switch (space) {
     case PTX_SPACE_GENERIC:
@@ -22,33 +22,26 @@ static bool is_memory(enum ptx_space space)
     }
 }
 
-// Returns why an access has no bounds.
-static enum pass_check_left why_unknown(enum ptx_space space)
+enum pass_check_left check_why_unknown(enum ptx_space space)
 {
     bool shared = space == PTX_SPACE_SHARED || space == PTX_SPACE_SHARED_CLUSTER;
     return shared ? PASS_CHECK_SHARED : space == PTX_SPACE_LOCAL ? PASS_CHECK_LOCAL : PASS_CHECK_ELSEWHERE;
 }
 
 // Returns whether the access is to be checked; if not, counts why.
-static bool wants(struct check_func *k, const struct ptx_stmt *s, const struct ptx_mem *mem)
+static bool wants(struct check_func *k, const struct ptx_mem *mem)
 {
     enum ptx_space space = ptx_space_is((enum ptx_space)mem->space);
     uint32_t *left = k->left.left;
-    if ((!mem->reads && !mem->writes) || !is_memory(space))
+    if ((!mem->reads && !mem->writes) || !check_is_memory(space))
         return false;
     // Parameters of calls are accessed by their names only.
     if (space == PTX_SPACE_PARAM && mem->addr->sub != PTX_BASE_REG && !check_is_anywhere(k, mem->addr->id))
         return false;
     bool plain = mem->extent == PTX_EXTENT_PLAIN && mem->bytes && mem->bytes <= UINT16_MAX && !mem->unless;
-    if (mem->collective)
-        left[PASS_CHECK_COLLECTIVE]++;
-    else if (s->form->flags & PTX_ASYNC)
-        left[PASS_CHECK_ASYNC]++;
-    else if (!plain || mem->addr->kind != PTX_ADDR)
+    if (!plain || mem->addr->kind != PTX_ADDR)
         left[PASS_CHECK_UNSIZED]++;
-    else
-        return true;
-    return false;
+    return plain && mem->addr->kind == PTX_ADDR;
 }
 
 static bool is_plain_op(const struct ptx_stmt *s)
@@ -61,6 +54,11 @@ static bool is_plain_op(const struct ptx_stmt *s)
     case PTX_OP_RED: return !s->form->odd;
     default: return false;
     }
+}
+
+static uint32_t align_of(const struct ptx_mem *mem)
+{
+    return mem->bytes & (mem->bytes - 1) ? 1 : mem->bytes;
 }
 
 // Whether the access is inside its variable and aligned whatever the program does.
@@ -79,19 +77,20 @@ static bool find_access(struct check_func *k, uint32_t stmt, struct check_access
     unsigned n = ptx_stmt_mem(k->f, s, mem);
     bool found = false;
     for (unsigned i = 0; i < n; i++) {
-        if (!wants(k, s, &mem[i]))
+        if (!wants(k, &mem[i]))
             continue;
-        if (found || !is_plain_op(s)) {
+        if (found) {
             k->left.left[PASS_CHECK_UNSIZED]++;
             continue;
         }
         if (k->rest && check_prove_covers(k->proof, stmt, i))
             continue;
-        *a = (struct check_access){.stmt = stmt, .row = (uint8_t)i, .mem = mem[i]};
+        *a =
+            (struct check_access){.stmt = stmt, .row = (uint8_t)i, .mem = mem[i], .align = align_of(&mem[i])};
         a->root = roots_address(k->roots, stmt, mem[i].addr);
         enum ptx_space space = ptx_space_is((enum ptx_space)mem[i].space);
         if (!check_reaches(k, a->root, space))
-            k->left.left[why_unknown(space)]++;
+            k->left.left[check_why_unknown(space)]++;
         else
             found = roots_space(k->roots->m, a->root) == PTX_SPACE_GLOBAL || !is_right(k, a);
     }
@@ -341,9 +340,11 @@ static int plan_block(struct check_func *k, uint32_t block)
     for (uint32_t i = k->cfg->blocks[block].first; i < k->cfg->blocks[block].last && !err; i++) {
         struct check_access a;
         const struct ptx_stmt *s = &k->f->stmts[i];
-        bool access = s->kind == PTX_INSN && find_access(k, i, &a);
+        bool plain = s->kind == PTX_INSN && is_plain_op(s), access = plain && find_access(k, i, &a);
         if (g.first != PTX_NONE && !may_copy(k, s))
             err = close_segment(k, &g);
+        if (s->kind == PTX_INSN && !plain && !err)
+            err = check_plan_whole(k, i);
         if (access && !err)
             err = add_access(k, &g, &a);
     }

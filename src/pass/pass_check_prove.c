@@ -118,7 +118,9 @@ static int keep_proof(struct check_func *k, struct pass_check_kernel *row)
                                       .align = aligned.align ? aligned.align : 1};
         covered++;
     }
-    bool all = covered == k->accesses.len && !calls_checked(k);
+    for (uint32_t i = 0; i < k->wholes.len; i++)
+        k->proof->site_at[k->wholes.items[i].stmt] = k->whole_accesses.items[k->wholes.items[i].first].site;
+    bool all = covered == k->accesses.len && !k->wholes.len && !calls_checked(k);
     row->proved = all ? PASS_CHECK_BARE : covered ? PASS_CHECK_REST : PASS_CHECK_FULL;
     return 0;
 }

@@ -112,12 +112,6 @@ bool check_is_inside(const struct check_func *k, const struct check_access *a)
 
 // --- alignment ---------------------------------------------------------------------------------------------
 
-uint32_t check_align_of(const struct check_access *a)
-{
-    uint32_t bytes = a->mem.bytes;
-    return bytes && !(bytes & (bytes - 1)) ? bytes : 1;
-}
-
 // Returns whether the address of an access is certain to be aligned if its root is; *certain: without that.
 static bool follows_root(const struct check_func *k, const struct check_access *a, unsigned power,
                          bool *certain)
@@ -138,7 +132,7 @@ static bool follows_root(const struct check_func *k, const struct check_access *
 
 void check_alignment(const struct check_func *k, const struct check_access *a, struct check_range *range)
 {
-    uint32_t align = check_align_of(a);
+    uint32_t align = a->align;
     unsigned power = (unsigned)__builtin_ctz(align);
     bool certain, follows = follows_root(k, a, power, &certain);
     const struct ptx_var *var = check_is_variable(a->root) ? ptx_sym(k->k->c->m, a->root.id)->var : NULL;

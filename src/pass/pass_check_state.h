@@ -38,6 +38,7 @@ struct checking {
 // An access that is checked: row `row` of ptx_stmt_mem.
 struct check_access {
     uint32_t stmt, site;
+    uint32_t align;  // what its address must be a multiple of
     uint8_t row;
     struct ptx_mem mem;
     struct roots_of root;
@@ -70,6 +71,13 @@ struct check_segment {
     uint32_t slow, back;  // labels
 };
 
+// An instruction with accesses that is performed or left out as a whole; a slice of k->whole_accesses.
+struct check_whole {
+    uint32_t stmt, first, n;
+    uint32_t end;                  // as in struct check_segment
+    uint32_t slow, perform, past;  // labels
+};
+
 // How the bounds of a root are kept: registers for base and size. If its block is not live, base is the
 // pointer itself and size is 0.
 struct check_bounds {
@@ -91,7 +99,7 @@ struct check_proof {
     struct ranges *ranges;  // NULL: nothing
     struct arena arena;
     bool *may_cover;    // by access of the proof: a usual launch bounds it
-    uint32_t *site_at;  // by statement: the site of its access, PTX_NONE
+    uint32_t *site_at;  // by statement: the site of its first access, PTX_NONE
 };
 
 // Bounds that a call passes. They are put into registers behind the statement that stores the pointer into
@@ -119,6 +127,8 @@ struct check_func {
     VEC(struct check_access) accesses;
     VEC(struct check_range) ranges;
     VEC(struct check_segment) segments;
+    VEC(struct check_access) whole_accesses;
+    VEC(struct check_whole) wholes;
     VEC(struct pass_check_pair) pairs;
     uint32_t most_pairs;
     struct pass_check_func left;
@@ -139,13 +149,16 @@ struct check_func {
     uint32_t hidden;                // symbol of the hidden parameter, PTX_NONE in functions
     // Scratch registers.
     uint32_t t, base, limit, size, root, what, verdict, bad, other;
-    uint32_t word, first, slot, x, ok;
+    uint32_t word, first, slot, x, ok, any;
     uint32_t narrow, narrow_base, narrow_limit;  // of 32 bits
 };
 
 // pass_check_plan.c: finds accesses, segments and pairs. 0 or a negative code.
 int check_plan(struct check_func *k);
 bool check_is_pure(const struct check_func *k, const struct ptx_stmt *s);
+bool check_is_memory(enum ptx_space space);
+// Returns why an access of a space has no bounds.
+enum pass_check_left check_why_unknown(enum ptx_space space);
 // Whether the value is defined at or after a statement of the statement's block.
 bool check_is_later(const struct check_func *k, uint32_t value, uint32_t first);
 
@@ -165,7 +178,6 @@ bool check_offset(const struct check_func *k, const struct check_access *a, int6
 bool check_is_inside(const struct check_func *k, const struct check_access *a);
 // Sets the range's alignment for an access whose place in the range is known.
 void check_alignment(const struct check_func *k, const struct check_access *a, struct check_range *range);
-uint32_t check_align_of(const struct check_access *a);  // what its address must be a multiple of
 // Code that sets registers of 64 bits to the address of a variable, and to its size; both are 0 where the
 // variable cannot be named.
 void check_variable_base(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
@@ -211,6 +223,19 @@ size_t check_emit_passes(struct check_func *k, size_t first);
 
 // pass_check_emit.c
 void check_emit(struct check_func *k);
+// Code before statement `at`. check_address: k->t is an address. check_prepare: k->what and k->root describe
+// an access to KCHECK_ACCESS; k->ok is set if it is inside, if `known`. check_call: asks about k->t;
+// k->bad is then set if the access is to be skipped. check_clear: what a statement would have written is 0.
+void check_address(struct check_func *k, uint32_t at, const struct ptx_operand *addr);
+void check_prepare(struct check_func *k, uint32_t at, const struct check_access *a, bool known);
+void check_call(struct check_func *k, uint32_t at);
+void check_clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s);
+
+// pass_check_whole.c: instructions that are performed or left out as a whole. check_plan_whole finds the
+// accesses of one that is no plain access; 0 or -ENOMEM.
+int check_plan_whole(struct check_func *k, uint32_t stmt);
+void check_emit_whole(struct check_func *k, struct check_whole *w);
+void check_place_wholes(struct check_func *k);
 
 // pass_check_prove.c: proofs of kernels.
 // Builds the proof of a kernel whose checks are planned, and fills the proof of its row. 0 or -ENOMEM.

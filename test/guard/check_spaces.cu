@@ -3,6 +3,10 @@
 // check_cases.cuh. A wrong access is skipped, so neighbours keep their values.
 #include "check_cases.cuh"
 
+#include <cuda_fp16.h>
+#include <cuda_pipeline.h>
+#include <mma.h>
+
 static void expect(const int *device, int n, int (*f)(int))
 {
     static int out[4096];
@@ -310,6 +314,144 @@ static void misaligned_shared(bool bad)
     wait();
 }
 
+// --- matrices and asynchronous copies ----------------------------------------------------------------------
+
+__global__ void copied(const int4 *from, int4 *out, int to, int n)
+{
+    __shared__ int4 tile[32];
+    __shared__ int next[32];
+    next[threadIdx.x] = 7;
+    tile[threadIdx.x] = make_int4(0, 0, 0, 0);
+    __syncthreads();
+    if (threadIdx.x < n)
+        __pipeline_memcpy_async(&tile[threadIdx.x + to], &from[threadIdx.x], 16);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    __syncthreads();
+    out[threadIdx.x] = tile[threadIdx.x];
+    out[threadIdx.x].x += next[threadIdx.x] - 7;
+}
+
+static void copy_from(bool bad)
+{
+    copied<<<1, 32>>>(take<int4>(31), take<int4>(32), 0, 31 + bad);
+    wait();
+}
+
+static void copy_to(bool bad)
+{
+    copied<<<1, 32>>>(take<int4>(32), take<int4>(32), bad, 32);
+    wait();
+}
+
+__device__ unsigned shared_address(const void *p)
+{
+    return (unsigned)__cvta_generic_to_shared(p);
+}
+
+__global__ void rows(int *out, int stride)
+{
+    __shared__ __align__(16) half tile[8 * 8];
+    __shared__ __align__(16) half next[64];
+    int got;
+    tile[threadIdx.x] = tile[threadIdx.x + 32] = __float2half(1);
+    next[threadIdx.x] = next[threadIdx.x + 32] = __float2half(2);
+    __syncthreads();
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
+                 : "=r"(got)
+                 : "r"(shared_address(tile + threadIdx.x % 8 * stride)));
+    out[threadIdx.x] = got + (next[threadIdx.x] == __float2half(2));
+}
+
+static void matrix_rows(bool bad)
+{
+    rows<<<1, 32>>>(take<int>(32), 8 + 8 * bad);
+    wait();
+}
+
+__global__ void row_alignment(int *out, int by)
+{
+    __shared__ __align__(16) half tile[8 * 16];
+    int got;
+    for (int i = threadIdx.x; i < 128; i += 32)
+        tile[i] = __float2half(1);
+    __syncthreads();
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
+                 : "=r"(got)
+                 : "r"(shared_address(tile + threadIdx.x % 8 * 8 + by)));
+    out[threadIdx.x] = got;
+}
+
+static void misaligned_rows(bool bad)
+{
+    row_alignment<<<1, 32>>>(take<int>(32), bad ? 4 : 8);
+    wait();
+}
+
+// The stride of the tiles is known at run time.
+__global__ void tiles(const half *a, const half *b, float *c, int stride)
+{
+    using namespace nvcuda::wmma;
+    fragment<matrix_a, 16, 16, 16, half, row_major> x;
+    fragment<matrix_b, 16, 16, 16, half, row_major> y;
+    fragment<accumulator, 16, 16, 16, float> sum;
+    fill_fragment(sum, 0.0f);
+    load_matrix_sync(x, a, 16);
+    load_matrix_sync(y, b, stride);
+    mma_sync(sum, x, y, sum);
+    store_matrix_sync(c, sum, 16, mem_row_major);
+}
+
+static void tile_from(bool bad)
+{
+    tiles<<<1, 32>>>(take<half>(256), take<half>(15 * 24 + 16), take<float>(256), bad ? 32 : 24);
+    wait();
+}
+
+static void tile_to(bool bad)
+{
+    tiles<<<1, 32>>>(take<half>(256), take<half>(256), take<float>(256 - bad), 16);
+    wait();
+}
+
+// A barrier waits for the bytes: it must be told even of a copy that was left out.
+__global__ void bulk(const char *from, int *out, int bytes, int wait_for)
+{
+    __shared__ __align__(16) char tile[1024];
+    __shared__ __align__(8) unsigned long long barrier;
+    __shared__ int next[32];
+    next[threadIdx.x] = 7;
+    tile[threadIdx.x] = 7;
+    if (threadIdx.x == 0)
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&barrier)));
+    __syncthreads();
+    if (threadIdx.x == 0)
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
+                     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%2], [%3], %1, [%0];"
+                     ::"r"(shared_address(&barrier)), "r"(bytes), "r"(shared_address(tile)), "l"(from)
+                     : "memory");
+    asm volatile("{\n.reg .pred p;\nagain:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0;\n@!p bra again;\n}"
+                 ::"r"(shared_address(&barrier)) : "memory");
+    out[threadIdx.x] = next[threadIdx.x] + tile[wait_for] * 0;
+}
+
+static void bulk_from(bool bad)
+{
+    int *out = take<int>(32);
+    bulk<<<1, 32>>>(take<char>(1008), out, 1008 + 16 * bad, 3);
+    wait();
+    expect(out, 32, seven);
+}
+
+static void bulk_to(bool bad)
+{
+    int *out = take<int>(32);
+    bulk<<<1, 32>>>(take<char>(100000), out, bad ? 70000 : 1024, 3);
+    wait();
+    expect(out, 32, seven);
+}
+
 static const struct check_case cases[] = {
     {"shared_neighbour", shared_neighbour, "shared-buffer-overflow"},
     {"shared_read", shared_read, "shared-buffer-overflow"},
@@ -328,6 +470,14 @@ static const struct check_case cases[] = {
     {"misaligned_pointer", misaligned_pointer, "misaligned-address"},
     {"misaligned_vector", misaligned_vector, "misaligned-address"},
     {"misaligned_shared", misaligned_shared, "misaligned-address"},
+    {"copy_from", copy_from, "heap-buffer-overflow"},
+    {"copy_to", copy_to, "shared-buffer-overflow"},
+    {"matrix_rows", matrix_rows, "shared-buffer-overflow"},
+    {"misaligned_rows", misaligned_rows, "misaligned-address"},
+    {"tile_from", tile_from, "heap-buffer-overflow"},
+    {"tile_to", tile_to, "heap-buffer-overflow"},
+    {"bulk_from", bulk_from, "heap-buffer-overflow"},
+    {"bulk_to", bulk_to, "shared-buffer-overflow"},
 };
 
 int main(int argc, char **argv)

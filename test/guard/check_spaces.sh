@@ -11,7 +11,7 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache
 passed=0 failed=0
-nvcc -std=c++17 -lineinfo -gencode arch=compute_80,code=compute_80 -cudart shared -L"$BUILD/lib/moat" \
+nvcc -std=c++17 -lineinfo -gencode arch=compute_90,code=compute_90 -cudart shared -L"$BUILD/lib/moat" \
     -o "$T/check_spaces" test/guard/check_spaces.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
 
 run() {  # run OPTION...: status in $status, types of what was reported, each once, in $found
@@ -38,7 +38,8 @@ lacks() {  # lacks NAME: prints what a report should show and does not
     grep -q '^launched by cuLaunchKernel at:' "$T/log" || echo 'the launch is not shown'
     [[ $1 == misaligned_* ]] && ! grep -q '^note: an access of [0-9]* bytes needs' "$T/log" &&
         echo 'the alignment is not named'
-    [[ $1 == shared_either || $1 == misaligned_* ]] ||
+    [[ $found != heap-* ]] || grep -q '^allocated by' "$T/log" || echo 'no allocation'
+    [[ $1 == shared_either || $1 == misaligned_* || $found == heap-* ]] ||
         grep -Eq '^note: it (is located|starts in) .* (of [0-9]+ bytes|before its end)$' "$T/log" ||
         echo 'the variable is not named'
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What --mode=check adds to a launch, with proofs and without (bench/check_launch.py). On a GPU if there is one,
+# What --mode=check adds to a launch, with proofs and without (bench/launch_cost.py). On a GPU if there is one,
 # otherwise on the CPU device. GUARD_BENCH_SETS of processes take turns GUARD_BENCH_ROUNDS times. SECTION=FILE:
 # writes the tables there instead of into doc/results.md.
 set -eu
@@ -14,7 +14,7 @@ device=cpu where='the CPU device'
     echo
     "$here/machine"
     echo "On $where."
-    python3 "$here/check_launch.py" "$MOAT" "$BUILD/bench/check_launch" $device "${GUARD_BENCH_SETS:-9}" \
+    python3 "$here/launch_cost.py" "$MOAT" "$BUILD/bench/launch_cost" $device "${GUARD_BENCH_SETS:-9}" \
         "${GUARD_BENCH_ROUNDS:-60}"
 } >"$T/section"
 cat "$T/section"

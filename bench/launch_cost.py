@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# check_launch.py MOAT PROGRAM DEVICE SETS ROUNDS: what --mode=check adds to a launch, over --mode=pages, whose
-# layout it has. PROGRAM is bench/check_launch.c; SETS sets of processes take turns ROUNDS times.
+# launch_cost.py MOAT PROGRAM DEVICE SETS ROUNDS: what --mode=check adds to a launch, over --mode=pages, whose
+# layout it has. PROGRAM is bench/launch_cost.c; SETS sets of processes take turns ROUNDS times.
 import statistics
 import sys
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// check_launch: reads names of launches, one a line, makes LAUNCHES such launches and answers with the name and
-// the nanoseconds of one. bench/check_launch.py compares them with and without --mode=check.
+// launch_cost: reads names of launches, one a line, makes LAUNCHES such launches and answers with the name and
+// the nanoseconds of one. bench/launch_cost.py compares them with and without --mode=check.
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -93,7 +93,7 @@ static bool obey(const char *order)
             printf("%s %.2f\n", order, nanoseconds(launches[i].call));
             return !fflush(stdout);
         }
-    fprintf(stderr, "check_launch: there is no launch '%s'\n", order);
+    fprintf(stderr, "launch_cost: there is no launch '%s'\n", order);
     return false;
 }
 
@@ -103,7 +103,7 @@ int main(void)
     CUcontext context;
     CUmodule module;
     if (driver_open(&d, NULL, why, sizeof why)) {
-        fprintf(stderr, "check_launch: %s\n", why);
+        fprintf(stderr, "launch_cost: %s\n", why);
         return 77;
     }
     NEED(d.cuInit(0));

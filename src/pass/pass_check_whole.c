@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT
+// Accesses of matrices, asynchronous copies and the like: instructions that stay where they are, because all
+// lanes of a warp execute them together or because they signal a barrier when they are done. If one of its
+// accesses is wrong, the whole instruction is left out, for all lanes if it is one of a warp, and a barrier
+// that waits for its bytes is told that they have come:
+//
+//            checks of all accesses; one branch
+//   perform: the instruction
+//   past:    ...
+//   at the end of the scope:
+//   slow:    each access that fails asks KCHECK_ACCESS
+//            bra perform, unless one is to be skipped
+//            results are cleared; mbarrier.complete_tx
+//            bra past
+#include <errno.h>
+
+#include "pass/pass_check_state.h"
+
+#define BEFORE(k, at, text, ...) edit_before((k)->k->c->edit, (at), (text), ##__VA_ARGS__)
+
+// --- which instructions ------------------------------------------------------------------------------------
+
+static bool is_covered_op(const struct ptx_form *form)
+{
+    switch ((enum ptx_op_id)form->id) {
+    case PTX_OP_CP_ASYNC:
+    case PTX_OP_ST_ASYNC:
+    case PTX_OP_RED_ASYNC:
+    case PTX_OP_ST_BULK:
+    case PTX_OP_MULTIMEM_LD_REDUCE:
+    case PTX_OP_MULTIMEM_ST:
+    case PTX_OP_MULTIMEM_RED:
+    case PTX_OP_WMMA_LOAD:
+    case PTX_OP_WMMA_STORE:
+    case PTX_OP_LDMATRIX:
+    case PTX_OP_STMATRIX: return !form->odd;
+    // A copy to several blocks signals a barrier in each.
+    case PTX_OP_CP_ASYNC_BULK:
+    case PTX_OP_CP_REDUCE_BULK:
+        return !form->odd && !ptx_form_has(form, PTX_MOD_MULTICAST_CLUSTER) &&
+               !ptx_form_has(form, PTX_MOD_MULTICAST_CLUSTER_ALL);
+    default: return false;
+    }
+}
+
+// What an address must be a multiple of, where that is the width of the access.
+static uint32_t align_of(const struct ptx_form *form, const struct ptx_mem *mem)
+{
+    bool power = mem->bytes && !(mem->bytes & (mem->bytes - 1));
+    switch ((enum ptx_op_id)form->id) {
+    case PTX_OP_CP_ASYNC: return mem->extent == PTX_EXTENT_PLAIN && power ? mem->bytes : 1;
+    case PTX_OP_LDMATRIX:
+    case PTX_OP_STMATRIX: return mem->padding ? 1 : mem->bytes;
+    default: return 1;
+    }
+}
+
+static enum pass_check_left why_left(const struct ptx_stmt *s, const struct ptx_mem *mem)
+{
+    return mem->collective              ? PASS_CHECK_COLLECTIVE
+           : s->form->flags & PTX_ASYNC ? PASS_CHECK_ASYNC
+                                        : PASS_CHECK_UNSIZED;
+}
+
+static bool has_extent(const struct ptx_mem *mem)
+{
+    switch ((enum ptx_extent)mem->extent) {
+    case PTX_EXTENT_PLAIN:
+    case PTX_EXTENT_ROWS: return mem->bytes != 0;
+    case PTX_EXTENT_COUNTED:
+    case PTX_EXTENT_TILE: return true;
+    default: return false;
+    }
+}
+
+static uint32_t scope_end(const struct ptx_func *f, uint32_t stmt)
+{
+    uint32_t depth = 0;
+    for (uint32_t i = stmt; i < f->nstmts; i++) {
+        depth += f->stmts[i].kind == PTX_OPEN;
+        if (f->stmts[i].kind == PTX_CLOSE && !depth--)
+            return i;
+    }
+    return f->nstmts;
+}
+
+int check_plan_whole(struct check_func *k, uint32_t stmt)
+{
+    const struct ptx_stmt *s = &k->f->stmts[stmt];
+    struct ptx_mem mem[PTX_MAX_MEM];
+    unsigned n = ptx_stmt_mem(k->f, s, mem);
+    struct check_whole w = {.stmt = stmt, .first = (uint32_t)k->whole_accesses.len};
+    int err = 0;
+    for (unsigned i = 0; i < n && !err; i++) {
+        enum ptx_space space = ptx_space_is((enum ptx_space)mem[i].space);
+        if ((!mem[i].reads && !mem[i].writes) || !check_is_memory(space))
+            continue;
+        struct check_access a = {.stmt = stmt, .mem = mem[i], .align = align_of(s->form, &mem[i])};
+        if (!is_covered_op(s->form) || mem[i].addr->kind != PTX_ADDR || !has_extent(&mem[i])) {
+            k->left.left[why_left(s, &mem[i])]++;
+            continue;
+        }
+        a.root = roots_address(k->roots, stmt, mem[i].addr);
+        if (!check_reaches(k, a.root, space)) {
+            k->left.left[check_why_unknown(space)]++;
+            continue;
+        }
+        if (k->rest)  // the sites of a statement follow each other
+            a.site = k->proof->site_at[stmt] + (uint32_t)k->whole_accesses.len - w.first;
+        else
+            err = check_site(k, &a, &a.site);
+        if (!err)
+            err = vec_push(&k->whole_accesses, a);
+    }
+    w.n = (uint32_t)k->whole_accesses.len - w.first;
+    w.end = w.n ? scope_end(k->f, stmt) : 0;
+    return err || !w.n ? err : vec_push(&k->wholes, w);
+}
+
+// --- one access --------------------------------------------------------------------------------------------
+
+// Sets k->limit to the number of bytes.
+static void count_bytes(struct check_func *k, uint32_t at, const struct ptx_mem *mem)
+{
+    if (mem->extent == PTX_EXTENT_COUNTED) {
+        bool narrow = mem->size->kind == PTX_REG && check_is_narrow(k, mem->size->id);
+        BEFORE(k, at, narrow ? "cvt.u64.u32 %0, %1;" : "mov.u64 %0, %1;", edit_reg(k->limit), *mem->size);
+        if (mem->bytes)
+            BEFORE(k, at, "min.u64 %0, %0, %1;", edit_reg(k->limit), edit_imm(mem->bytes));
+    } else if (mem->extent == PTX_EXTENT_TILE && !mem->bytes) {
+        // In bits, since elements may be smaller than bytes.
+        BEFORE(k, at, "mov.u64 %0, %3;\nmad.wide.u32 %0, %1, %2, %0;\nadd.u64 %0, %0, 7;\nshr.u64 %0, %0, 3;",
+               edit_reg(k->limit), *mem->stride, edit_imm((int64_t)(mem->lines - 1) * mem->element_bits),
+               edit_imm((int64_t)mem->length * mem->element_bits));
+    } else {
+        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->limit), edit_imm((int64_t)mem->bytes - mem->padding));
+    }
+}
+
+// Lets k->bad be false where the access is not made.
+static void only_if_made(struct check_func *k, uint32_t at, const struct check_access *a)
+{
+    const struct ptx_stmt *s = &k->f->stmts[a->stmt];
+    const struct ptx_mem *mem = &a->mem;
+    if (mem->extent == PTX_EXTENT_COUNTED)
+        BEFORE(k, at, "setp.ne.and.u64 %0, %1, 0, %0;", edit_reg(k->bad), edit_reg(k->limit));
+    if (mem->extent == PTX_EXTENT_PLAIN && mem->unless)
+        BEFORE(k, at, "@%1 mov.pred %0, 0;", edit_reg(k->bad), *mem->unless);
+    if (mem->extent == PTX_EXTENT_ROWS && mem->lanes < 32)
+        BEFORE(k, at, "mov.u32 %1, %laneid;\nsetp.lt.and.u32 %0, %1, %2, %0;", edit_reg(k->bad),
+               edit_reg(k->x), edit_imm(mem->lanes));
+    // Outside of global memory, what has no bounds is performed; KCHECK_ACCESS knows nothing of it.
+    if (!check_is_global((enum ptx_space)mem->space) && !check_is_variable(a->root))
+        BEFORE(k, at, "setp.ne.and.u64 %0, %1, 0, %0;", edit_reg(k->bad), edit_reg(k->size));
+    if (s->guard != PTX_NONE)
+        BEFORE(k, at, "@!%1 mov.pred %0, 0;", edit_reg(k->bad), edit_guard(s));
+}
+
+// Sets k->t to the address, k->limit to the bytes, k->ok if the access is inside, and k->bad if it has to be
+// judged.
+static void check_one(struct check_func *k, uint32_t at, const struct check_access *a)
+{
+    struct check_range range = {0};
+    check_address(k, at, a->mem.addr);
+    if (a->root.kind == ROOTS_OWN)
+        check_lookup(k, EDIT_BEFORE, at, edit_reg(k->t), k->base, k->size);
+    else
+        check_set_bounds(k, EDIT_BEFORE, at, a->root, k->base, k->size);
+    count_bytes(k, at, &a->mem);
+    BEFORE(
+        k, at,
+        "sub.u64 %0, %1, %2;\nsetp.gt.u64 %3, %0, %4;\nsub.u64 %0, %4, %0;\nsetp.gt.or.u64 %3, %5, %0, %3;\n"
+        "not.pred %6, %3;",
+        edit_reg(k->root), edit_reg(k->t), edit_reg(k->base), edit_reg(k->bad), edit_reg(k->size),
+        edit_reg(k->limit), edit_reg(k->ok));
+    check_alignment(k, a, &range);
+    if (range.align)
+        BEFORE(k, at, "and.b64 %0, %1, %2;\nsetp.ne.or.u64 %3, %0, 0, %3;", edit_reg(k->root), edit_reg(k->t),
+               edit_imm((int64_t)range.align - 1), edit_reg(k->bad));
+    only_if_made(k, at, a);
+}
+
+// Asks about an access for which check_one has set k->bad; k->bad is then set if it is to be skipped.
+static void ask_about(struct check_func *k, uint32_t at, const struct check_access *a)
+{
+    const int64_t most = UINT16_MAX;
+    check_prepare(k, at, a, true);
+    if (a->mem.extent == PTX_EXTENT_COUNTED || a->mem.extent == PTX_EXTENT_TILE || a->mem.bytes > most) {
+        // The width has 16 bits. Of a longer access that starts inside, the last bytes are judged.
+        BEFORE(k, at,
+               "sub.u64 %0, %1, %2;\nsetp.lt.u64 %3, %0, %4;\nsetp.gt.and.u64 %3, %5, %6, %3;\n"
+               "@%3 add.u64 %1, %1, %5;\n@%3 sub.u64 %1, %1, %6;\nmin.u64 %0, %5, %6;\nshl.b64 %0, %0, 32;\n"
+               "and.b64 %7, %7, 0xFFFF0000FFFFFFFF;\nor.b64 %7, %7, %0;",
+               edit_reg(k->first), edit_reg(k->t), edit_reg(k->base), edit_reg(k->bad), edit_reg(k->size),
+               edit_reg(k->limit), edit_imm(most), edit_reg(k->what));
+    }
+    check_call(k, at);
+}
+
+// --- the instruction ---------------------------------------------------------------------------------------
+
+static bool is_warp(const struct ptx_stmt *s)
+{
+    return s->form->flags & PTX_WARP;
+}
+
+static void vote(struct check_func *k, uint32_t at, uint32_t predicate)
+{
+    BEFORE(k, at, "vote.sync.any.pred %0, %0, 0xFFFFFFFF;", edit_reg(predicate));
+}
+
+void check_emit_whole(struct check_func *k, struct check_whole *w)
+{
+    struct edit *e = k->k->c->edit;
+    uint32_t at = w->stmt;
+    w->slow = edit_new_label(e);
+    w->perform = edit_new_label(e);
+    w->past = edit_new_label(e);
+    for (uint32_t i = 0; i < w->n; i++) {
+        check_one(k, at, &k->whole_accesses.items[w->first + i]);
+        if (w->n > 1)
+            BEFORE(k, at, i ? "or.pred %0, %0, %1;" : "mov.pred %0, %1;", edit_reg(k->any), edit_reg(k->bad));
+    }
+    uint32_t any = w->n > 1 ? k->any : k->bad;
+    if (is_warp(&k->f->stmts[at]))
+        vote(k, at, any);
+    BEFORE(k, at, "@%0 bra %1;", edit_reg(any), edit_sym(w->slow));
+    edit_place_label(e, at, w->perform);
+    edit_place_label(e, at + 1, w->past);
+}
+
+// The barrier that is told how many bytes have come, NULL if there is none.
+static const struct check_access *barrier_of(const struct check_func *k, const struct check_whole *w)
+{
+    const struct check_access *last = &k->whole_accesses.items[w->first + w->n - 1];
+    bool counts = ptx_form_has(k->f->stmts[w->stmt].form, PTX_MOD_MBARRIER_COMPLETE_TX_BYTES);
+    return counts && w->n > 1 && last->mem.atomic && last->mem.bytes == 8 ? last : NULL;
+}
+
+static void complete(struct check_func *k, uint32_t at, const struct check_whole *w)
+{
+    const struct check_access *barrier = barrier_of(k, w), *data = &k->whole_accesses.items[w->first];
+    if (!barrier)
+        return;
+    // k->bad is what was said of the barrier, which is the last access.
+    BEFORE(k, at, "@%0 bra %1;", edit_reg(k->bad), edit_sym(w->past));
+    count_bytes(k, at, &data->mem);
+    BEFORE(k, at, "cvt.u32.u64 %0, %1;", edit_reg(k->x), edit_reg(k->limit));
+    check_address(k, at, barrier->mem.addr);
+    BEFORE(k, at, "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;", edit_reg(k->t),
+           edit_reg(k->x));
+}
+
+static void emit_slow(struct check_func *k, const struct check_whole *w)
+{
+    struct edit *e = k->k->c->edit;
+    const struct ptx_stmt *s = &k->f->stmts[w->stmt];
+    uint32_t at = w->end;
+    edit_place_label(e, at, w->slow);
+    BEFORE(k, at, "mov.pred %0, 0;", edit_reg(k->any));
+    for (uint32_t i = 0; i < w->n; i++) {
+        const struct check_access *a = &k->whole_accesses.items[w->first + i];
+        uint32_t next = edit_new_label(e);
+        check_one(k, at, a);
+        BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(next));
+        ask_about(k, at, a);
+        BEFORE(k, at, "or.pred %0, %0, %1;", edit_reg(k->any), edit_reg(k->bad));
+        edit_place_label(e, at, next);
+    }
+    if (is_warp(s))
+        vote(k, at, k->any);
+    BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->any), edit_sym(w->perform));
+    check_clear(k, at, s);
+    complete(k, at, w);
+    BEFORE(k, at, "bra %0;", edit_sym(w->past));
+}
+
+void check_place_wholes(struct check_func *k)
+{
+    struct edit *e = k->k->c->edit;
+    for (size_t i = 0; i < k->wholes.len && !edit_error(e); i++) {
+        const struct check_whole *w = &k->wholes.items[i];
+        uint32_t past = w->end < k->f->nstmts ? edit_new_label(e) : PTX_NONE;
+        if (past != PTX_NONE)
+            BEFORE(k, w->end, "bra %0;", edit_sym(past));
+        emit_slow(k, w);
+        if (past != PTX_NONE)
+            edit_place_label(e, w->end, past);
+    }
+}
