@@ -154,7 +154,7 @@ $(BUILD)/obj/cli/%.o $(BUILD)/obj/track/%.o $(BUILD)/obj/rewrite/%.o: ALL_CPPFLA
 
 # They have the names of libc's and libcuda's functions, whose place they would take in whatever is linked with the archive.
 PRELOADED := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(wildcard src/heap/preload*.c) src/guard/forward.c src/guard/dl_hook.c \
-	src/guard/abort_hook.c src/guard/elf_image_light.c src/guard/jit_forward.c)
+	src/guard/abort_hook.c src/guard/elf_image_light.c $(wildcard src/guard/jit_*.c))
 
 # Rebuilt from scratch: `ar` would keep the objects of files that are gone.
 $(ARCHIVE): $(filter-out $(PRELOADED),$(call objects,$(MODULES))) $(BUILD)/parts

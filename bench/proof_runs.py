@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""proof_runs.py NAME REPORT...: what reports of `moat explain --format=json` say of real launches, as a row of
-a table. A kernel counts once for each program that launches it."""
+"""proof_runs.py NAME REPORT...: what reports of `moat explain --format=json` say of real launches, as a row
+of a table. A kernel counts once for each program that launches it."""
 import json
 import sys
 

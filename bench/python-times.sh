@@ -19,8 +19,11 @@ took() {  # took STATUS COMMAND...: milliseconds of processor time; it does not 
     [ "$(cat "$T/status")" = "$status" ] || { echo "bench/python-times.sh: status of $*" >&2; exit 1; }
     awk '{ printf "%d\n", ($1 + $2) * 1000 }' "$T/time"
 }
-"$MOAT" --device=cpu "$PYTHON" bench/python_times.py >"$T/times" 2>"$T/errors" ||
-    { tail -n 5 "$T/errors"; exit 1; }
+for mode in api check; do
+    "$MOAT" --device=cpu --mode=$mode "$PYTHON" bench/python_times.py >"$T/times-$mode" 2>"$T/errors" ||
+        { tail -n 5 "$T/errors"; exit 1; }
+    sed "s/^[^\t]*/&\t$mode/" "$T/times-$mode" >>"$T/times"
+done
 took 0 "$PYTHON" -c 'import torch' >/dev/null || exit 1
 for ((i = 0; i < ROUNDS; i++)); do
     plain=$(took 0 "$PYTHON" -c 'import torch') || exit 1
@@ -38,9 +41,9 @@ with=$(cut -d' ' -f2 "$T/imports" | median)
     "$PYTHON" -c 'from importlib.metadata import version as v
 print("PyTorch {}, Triton {}. After compilation, by the clock.".format(v("torch"), v("triton")))'
     echo
-    echo '| what | ms, median | worst |'
-    echo '| --- | --- | --- |'
-    awk -F '\t' '{ printf "| %s | %s | %s |\n", $1, $2, $3 }' "$T/times"
+    echo '| what | mode | ms, median | worst |'
+    echo '| --- | --- | --- | --- |'
+    awk -F '\t' '{ printf "| %s | %s | %s | %s |\n", $1, $2, $3, $4 }' "$T/times"
     echo
     awk -v p="$plain" -v w="$with" -v n="$ROUNDS" 'BEGIN {
         printf "`import torch` in a process of its own, processor time, median of %d: ", n

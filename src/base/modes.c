@@ -27,10 +27,15 @@ static const struct row {
 bool modes_conflict(uint64_t modes, char *why, size_t size)
 {
     const char *first[DECISIONS] = {NULL};
-    if (modes >> OPTION_MODE_OFF & 1 && modes != 1ull << OPTION_MODE_OFF) {
-        snprintf(why, size, "--mode=off cannot be combined with other modes");
-        return true;
-    }
+    static const struct {
+        unsigned bit;
+        const char *word;
+    } alone[] = {{OPTION_MODE_OFF, "off"}, {OPTION_MODE_AUTO, "auto"}};
+    for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
+        if (modes >> alone[i].bit & 1 && modes != 1ull << alone[i].bit) {
+            snprintf(why, size, "--mode=%s cannot be combined with other modes", alone[i].word);
+            return true;
+        }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct row *r = &rows[i];
         if (!(modes >> r->bit & 1) || r->decides == NOTHING)
@@ -43,6 +48,13 @@ bool modes_conflict(uint64_t modes, char *why, size_t size)
         first[r->decides] = r->word;
     }
     return false;
+}
+
+uint64_t modes_for_device(uint64_t modes, bool cpu_device)
+{
+    if (modes != 1ull << OPTION_MODE_AUTO)
+        return modes;
+    return 1ull << (cpu_device ? OPTION_MODE_CHECK : OPTION_MODE_API);
 }
 
 static bool has_layout(uint64_t modes)

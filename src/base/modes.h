@@ -7,9 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Returns true if two of the modes decide the same thing, or if "off" is combined with others; `why` then
-// holds a sentence that says so. modes: bits OPTION_MODE_*.
+// Returns true if two of the modes decide the same thing, or if "off" or "auto" is combined with others;
+// `why` then holds a sentence that says so. modes: bits OPTION_MODE_*.
 bool modes_conflict(uint64_t modes, char *why, size_t size);
+
+// Returns the modes that "auto", which is the default, stands for on this kind of device; other modes as they
+// are.
+uint64_t modes_for_device(uint64_t modes, bool cpu_device);
 
 // Returns the modes with the layouts that they need (MODES_LAYOUTS), if they have none. Requires modes
 // without a conflict.

@@ -48,13 +48,38 @@ static CUresult map_both(struct context *ctx, CUdeviceptr for_kernels, CUdevicep
     CUresult r = d->cuMemMap(for_copies, UNIT, 0, handle, 0);
     if (!r)
         r = set_access(ctx->device, for_copies, UNIT, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    if (!r)
+    // Fresh memory of the CPU device, of which only the driver describes faults, is zero, and takes no memory
+    // until it is written.
+    if (!r && !guard.real_fault)
         r = context_fill(ctx, for_copies, 0, UNIT);
     if (!r && for_kernels)
         r = d->cuMemMap(for_kernels, UNIT, 0, handle, 0);
     if (!r && for_kernels)
         r = set_access(ctx->device, for_kernels, UNIT, CU_MEM_ACCESS_FLAGS_PROT_READ);
     return r;
+}
+
+static bool is_zero(const char *bytes, size_t n)
+{
+    return !bytes[0] && !memcmp(bytes, bytes + 1, n - 1);
+}
+
+// Writes a unit to cleared memory: most of a table is zero.
+static CUresult write_unit(struct context *ctx, CUdeviceptr to, const void *unit)
+{
+    enum { PART = 4096 };
+    struct context_copy copies[BATCH];
+    unsigned n = 0;
+    CUresult r = CUDA_SUCCESS;
+    for (size_t at = 0; at < UNIT && !r; at += PART) {
+        const char *part = (const char *)unit + at;
+        if (is_zero(part, PART))
+            continue;
+        copies[n++] = (struct context_copy){to + at, (void *)part, PART};
+        if (n == BATCH)
+            r = context_write(ctx, copies, n), n = 0;
+    }
+    return r || !n ? r : context_write(ctx, copies, n);
 }
 
 // Makes addresses for kernels from the pages that there are.
@@ -87,9 +112,8 @@ static CUresult grow_directory(struct check_device *d, struct context *ctx, cons
         r = create(ctx->device, &handle);
         if (!r)
             r = map_both(ctx, 0, d->directory_write + (uint64_t)i * UNIT, handle);
-        const struct context_copy copy = {d->directory_write + (uint64_t)i * UNIT, (void *)words, UNIT};
         if (!r)
-            r = context_write(ctx, &copy, 1);
+            r = write_unit(ctx, d->directory_write + (uint64_t)i * UNIT, words);
         if (!r)
             d->pages[i] = handle;
         *more = true;
@@ -107,9 +131,8 @@ static CUresult grow_records(struct check_device *d, struct context *ctx, const 
         if (!r)
             r = map_both(ctx, d->records + offset, d->records_write + offset, handle);
         struct kcheck_record *records = check_table_piece(t, d->pieces);
-        const struct context_copy copy = {d->records_write + offset, records, UNIT};
         if (!r && records)
-            r = context_write(ctx, &copy, 1);
+            r = write_unit(ctx, d->records_write + offset, records);
         if (!r)
             guard.real.cuMemRelease(handle);  // the mappings keep it
     }
@@ -191,7 +214,7 @@ void check_device_unmake(struct check_device *d)
     if (d->state)
         real->cuMemFree_v2(d->state);
     // Mappings end with their context; what is left is a few megabytes of a context that is not checked.
-    *d = (struct check_device){.failed = true};
+    *d = (struct check_device){.stage = CHECK_DEVICE_FAILED};
 }
 
 // --- changes -----------------------------------------------------------------------------------------------

@@ -20,12 +20,18 @@
 #include "context/context.h"
 #include "kcheck/kcheck_state.h"
 
+enum check_device_stage {
+    CHECK_DEVICE_NONE,
+    CHECK_DEVICE_READY,
+    CHECK_DEVICE_FAILED,  // there is none and will be none
+    // The driver may be ending the context: nothing of it is touched until that is decided.
+    CHECK_DEVICE_ENDING,         // there is none
+    CHECK_DEVICE_ENDING_READY,   // it was ready, and is as the table
+    CHECK_DEVICE_ENDING_MISSED,  // it was ready, and the table has changed since
+};
+
 struct check_device {
-    _Atomic(bool) ready;
-    bool failed;  // there is none and will be none
-    bool ending;  // the driver is about to end the context: not ready, though it may have been
-    bool was_ready;
-    bool missed;  // a change of the table, since it is ending
+    _Atomic(enum check_device_stage) stage;  // relaxed; written with the lock of check_host.c
     unsigned version;
     CUdeviceptr directory, directory_write;  // for kernels, and for copies
     CUdeviceptr records, records_write;

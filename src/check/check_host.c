@@ -31,6 +31,7 @@ void (*check_host_first)(void);
 static struct lock lock = LOCK_INIT(CHECK);
 static struct check_table *table;
 static struct check_device devices[CONTEXT_CONTEXTS];
+static unsigned used;  // devices[i] has never been made for i >= used; protected by the lock
 static unsigned client;
 static uint64_t numbers;  // of modules so far
 static bool any_ready;    // a context has had a copy
@@ -56,10 +57,20 @@ static void give_up(const char *why)
     atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
 }
 
+static enum check_device_stage stage_of(const struct check_device *d)
+{
+    return atomic_load_explicit(&d->stage, memory_order_relaxed);
+}
+
+static void set_stage(struct check_device *d, enum check_device_stage stage)
+{
+    atomic_store_explicit(&d->stage, stage, memory_order_relaxed);
+}
+
 static struct check_device *device_of(const struct context *ctx)
 {
     struct check_device *d = &devices[context_number(ctx)];
-    return atomic_load_explicit(&d->ready, memory_order_relaxed) ? d : NULL;
+    return stage_of(d) == CHECK_DEVICE_READY ? d : NULL;
 }
 
 struct change {
@@ -93,7 +104,6 @@ static void each(void (*f)(struct check_device *d, struct context *ctx, void *ar
     for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++) {
         struct context *ctx = context_of_number(i);
         bool pushed;
-        devices[i].missed |= devices[i].ending;
         if (!ctx || !device_of(ctx) ||
             !context_enter(atomic_load_explicit(&ctx->handle, memory_order_relaxed), &pushed))
             continue;
@@ -116,7 +126,7 @@ void check_host_rings(void (*f)(struct check_device *d, struct context *ctx, voi
         lock_take(&lock);
     else if (!lock_try(&lock))
         return;
-    for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++) {
+    for (unsigned i = 0; i < used; i++) {
         struct context *ctx = context_of_number(i);
         if (ctx && device_of(ctx))
             f(&devices[i], ctx, argument);
@@ -128,7 +138,8 @@ void check_host_close(void)
 {
     lock_take(&lock);
     for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++)
-        atomic_store_explicit(&devices[i].ready, false, memory_order_relaxed);
+        if (stage_of(&devices[i]) == CHECK_DEVICE_READY)
+            set_stage(&devices[i], CHECK_DEVICE_FAILED);
     check_host_on = false;
     lock_give(&lock);
 }
@@ -137,6 +148,9 @@ void check_host_close(void)
 static void flush(struct change *c)
 {
     c->current = context_current();
+    for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++)
+        if (stage_of(&devices[i]) == CHECK_DEVICE_ENDING_READY)
+            set_stage(&devices[i], CHECK_DEVICE_ENDING_MISSED);
     if (check_table_failed(table))
         give_up("no memory for the table of buffers");
     else
@@ -201,6 +215,19 @@ static void withdrawn(uint64_t base, uint64_t end)
     errno = saved;
 }
 
+// No block is there yet: what changes goes to the contexts with the first block.
+static void divided(uint64_t base, uint64_t bytes, uint64_t stride)
+{
+    if (!check_host_on)
+        return;
+    int saved = errno;
+    lock_take(&lock);
+    if (!broken)
+        check_table_divide(table, base, bytes, stride);
+    lock_give(&lock);
+    errno = saved;
+}
+
 void check_host_alloc_in_order(CUstream stream, bool per_thread)
 {
     order.stream = stream;
@@ -240,7 +267,8 @@ static void make(struct check_device *d, struct context *ctx)
 {
     CUresult r = check_device_make(d, ctx, table, guard.options.on_error == OPTION_ON_ERROR_TRAP);
     if (!r) {
-        atomic_store_explicit(&d->ready, true, memory_order_relaxed);
+        used = used > context_number(ctx) ? used : context_number(ctx) + 1;
+        set_stage(d, CHECK_DEVICE_READY);
         return;
     }
     const char *name = driver_result_name(r);
@@ -258,10 +286,10 @@ void check_host_context_ends(CUcontext context, enum driver_id call)
         return;
     lock_take(&lock);
     struct check_device *d = &devices[context_number(ctx)];
-    if (!d->ending)
-        d->was_ready = atomic_load_explicit(&d->ready, memory_order_relaxed);
-    d->ending = true;
-    atomic_store_explicit(&d->ready, false, memory_order_relaxed);
+    if (stage_of(d) == CHECK_DEVICE_READY)
+        set_stage(d, CHECK_DEVICE_ENDING_READY);
+    else if (stage_of(d) == CHECK_DEVICE_NONE)
+        set_stage(d, CHECK_DEVICE_ENDING);
     atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
     lock_give(&lock);
 }
@@ -273,11 +301,13 @@ void check_host_context_stays(CUcontext context)
         return;
     lock_take(&lock);
     struct check_device *d = &devices[context_number(ctx)];
-    if (d->ending && d->was_ready && d->missed)
+    enum check_device_stage stage = stage_of(d);
+    if (stage == CHECK_DEVICE_ENDING_MISSED)
         give_up("the table of buffers changed while a context was to end");
-    if (d->ending)
-        atomic_store_explicit(&d->ready, d->was_ready, memory_order_relaxed);
-    d->ending = d->missed = false;
+    if (stage == CHECK_DEVICE_ENDING)
+        set_stage(d, CHECK_DEVICE_NONE);
+    else if (stage == CHECK_DEVICE_ENDING_READY || stage == CHECK_DEVICE_ENDING_MISSED)
+        set_stage(d, CHECK_DEVICE_READY);
     lock_give(&lock);
 }
 
@@ -289,7 +319,7 @@ void check_host_context_gone(CUcontext context)
     lock_take(&lock);
     struct check_device *d = &devices[context_number(ctx)];
     // Its memory has ended with it; the ring is the process's, and the driver has freed it too.
-    *d = (struct check_device){.failed = false};
+    *d = (struct check_device){.stage = CHECK_DEVICE_NONE};
     atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
     unsigned number = context_number(ctx);
     struct modules_row *all = modules_take_all(client);
@@ -352,9 +382,9 @@ static bool prepare(CUcontext context)
     CUstreamCaptureMode mode = context_capture_relax();
     lock_take(&lock);
     struct check_device *d = &devices[context_number(ctx)];
-    if (!atomic_load_explicit(&d->ready, memory_order_relaxed) && !d->failed && !d->ending && !broken)
+    if (stage_of(d) == CHECK_DEVICE_NONE && !broken)
         make(d, ctx);
-    bool ready = atomic_load_explicit(&d->ready, memory_order_relaxed);
+    bool ready = stage_of(d) == CHECK_DEVICE_READY;
     bool first = ready && !any_ready;
     any_ready |= ready;
     if (ready)
@@ -440,7 +470,7 @@ const struct pass_check *check_host_checks(const void *handle)
 
 // --- start -------------------------------------------------------------------------------------------------
 
-static const struct track_listener listener = {made, freed, withdrawn};
+static const struct track_listener listener = {made, freed, withdrawn, divided};
 
 int check_host_start(void)
 {

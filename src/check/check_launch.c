@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check/check_args.h"
 #include "check/check_host.h"
+#include "check/check_prove.h"
 #include "context/kernels.h"
 #include "core/epoch.h"
 #include "core/guard.h"
@@ -23,11 +25,17 @@ enum {
     PAIRS = (LAUNCH_CALL_MORE_BYTES - 16 - KCHECK_HIDDEN) / 16,
 };
 
+// A kernel that may be launched in place of the program's.
+struct variant {
+    const void *handle;     // a CUfunction or CUkernel; NULL: there is none
+    unsigned most_threads;  // that a block of it can have; 0: unknown
+};
+
 // What a launch needs to know of a kernel, in its data of kernels.h. It stays for the life of the process.
 struct check_kernel {
-    const void *variant;    // a CUfunction or CUkernel
-    unsigned most_threads;  // that a block of it can have; 0: unknown
+    struct variant full, rest;
     const struct pass_check_kernel *checks;
+    const struct check_prove *prove;  // NULL: a proof would save nothing
 };
 
 static unsigned data_number;
@@ -40,6 +48,8 @@ static struct {
     _Atomic uint32_t stack;
     _Atomic enum driver_id call;
     _Atomic(const void *) function;
+    // Of a launch that was proved and checked all the same: what was proved.
+    _Atomic(const struct check_prove *) proved;
 } stacks[STACKS];
 
 int check_launch_start(void)
@@ -82,71 +92,97 @@ static unsigned most_threads(const void *variant, enum kernels_kind kind)
                : 0;
 }
 
-static void keep(const void *handle, enum kernels_kind kind, const void *owner, const void *variant,
-                 const struct pass_check_kernel *checks)
+static struct variant variant_of(const void *handle, enum kernels_kind kind, const void *owner,
+                                 struct kernel *stands_for)
+{
+    if (!handle)
+        return (struct variant){NULL, 0};
+    kernels_found(handle, kind, owner, NULL);
+    struct kernel *instead = kernels_get(handle);
+    if (instead)
+        kernels_stands_for(instead, stands_for);
+    return (struct variant){handle, most_threads(handle, kind)};
+}
+
+static void keep(const void *handle, enum kernels_kind kind, const void *owner, const void *full,
+                 const void *rest, const struct pass_check_kernel *checks)
 {
     struct kernel *k = kernels_get(handle);
     struct check_kernel *c = k ? slab_pool_get(&pool) : NULL;
     struct kernels_parameter layout[KERNELS_PARAMETERS];
     if (!c)
         return;
-    *c = (struct check_kernel){variant, most_threads(variant, kind), checks};
+    *c = (struct check_kernel){.full = variant_of(full, kind, owner, k),
+                               .rest = variant_of(rest, kind, owner, k),
+                               .checks = checks,
+                               .prove = check_prove_found(checks)};
     for (uint32_t i = 0; i < checks->nparams && i < KERNELS_PARAMETERS; i++)
         layout[i] =
             (struct kernels_parameter){(uint16_t)checks->params[i].offset, (uint16_t)checks->params[i].size};
     if (checks->nparams <= KERNELS_PARAMETERS)
         kernels_set_layout(k, layout, checks->nparams);
-    kernels_found(variant, kind, owner, NULL);
-    struct kernel *instead = kernels_get(variant);
-    if (instead)
-        kernels_stands_for(instead, k);
     // Release: pairs with the acquire in kernel_of.
     atomic_store_explicit(&k->data[data_number], c, memory_order_release);
 }
 
-void check_launch_found(const void *handle, const void *owner, const char *name)
+// Returns NULL if there is no such kernel.
+static const void *find_variant(const void *owner, enum kernels_kind kind, const char *prefix,
+                                const char *name)
 {
     char text[NAME];
-    const struct kernel *k = kernels_find(handle);
-    const struct pass_check_kernel *checks =
-        k && name && !kernel_of(handle) ? find_checks(check_host_checks(owner), name) : NULL;
-    if (!checks || snprintf(text, sizeof text, KCHECK_PREFIX "%s", name) >= (int)sizeof text)
-        return;
-    enum kernels_kind kind = atomic_load_explicit(&k->kind, memory_order_acquire);
     void *variant = NULL;
+    if (snprintf(text, sizeof text, "%s%s", prefix, name) >= (int)sizeof text)
+        return NULL;
     CUresult r = kind == KERNELS_KERNEL
                      ? guard.real.cuLibraryGetKernel((CUkernel *)&variant, (CUlibrary)owner, text)
                      : guard.real.cuModuleGetFunction((CUfunction *)&variant, (CUmodule)owner, text);
-    if (!r && variant)
-        keep(handle, kind, owner, variant, checks);
+    return r ? NULL : variant;
+}
+
+void check_launch_found(const void *handle, const void *owner, const char *name)
+{
+    const struct kernel *k = kernels_find(handle);
+    const struct pass_check_kernel *checks =
+        k && name && !kernel_of(handle) ? find_checks(check_host_checks(owner), name) : NULL;
+    if (!checks)
+        return;
+    enum kernels_kind kind = atomic_load_explicit(&k->kind, memory_order_acquire);
+    const void *full = find_variant(owner, kind, KCHECK_PREFIX, name), *rest = NULL;
+    if (full && checks->proved == PASS_CHECK_REST)
+        rest = find_variant(owner, kind, KCHECK_REST_PREFIX, name);
+    if (full)
+        keep(handle, kind, owner, full, rest, checks);
 }
 
 void check_launch_function_of(CUfunction function, CUkernel kernel)
 {
     const struct check_kernel *c = kernel_of(kernel);
-    CUfunction variant = NULL;
-    if (!c || kernel_of(function) || guard.real.cuKernelGetFunction(&variant, (CUkernel)c->variant))
+    CUfunction full = NULL, rest = NULL;
+    if (!c || kernel_of(function) || guard.real.cuKernelGetFunction(&full, (CUkernel)c->full.handle))
         return;
+    if (c->rest.handle && guard.real.cuKernelGetFunction(&rest, (CUkernel)c->rest.handle))
+        rest = NULL;
     const struct kernel *k = kernels_find(kernel);
-    keep(function, KERNELS_FUNCTION, k ? atomic_load_explicit(&k->owner, memory_order_acquire) : NULL,
-         variant, c->checks);
+    keep(function, KERNELS_FUNCTION, k ? atomic_load_explicit(&k->owner, memory_order_acquire) : NULL, full,
+         rest, c->checks);
 }
 
-const void *check_launch_variant(const void *handle)
+const void *check_launch_variant(const void *handle, unsigned n)
 {
     const struct check_kernel *c = kernel_of(handle);
-    return c ? c->variant : NULL;
+    return !c || n > 1 ? NULL : n == 0 ? c->full.handle : c->rest.handle;
 }
 
 // --- launches ----------------------------------------------------------------------------------------------
 
-static uint64_t note_launch(enum driver_id call, const void *function)
+static uint64_t note_launch(enum driver_id call, const void *function, const struct check_prove *proved)
 {
     uint64_t number = atomic_fetch_add_explicit(&launches, 1, memory_order_relaxed) + 1;
     uint32_t stack = stack_capture(NULL, (unsigned)guard.options.stack_depth);
     atomic_store_explicit(&stacks[number % STACKS].stack, stack, memory_order_relaxed);
     atomic_store_explicit(&stacks[number % STACKS].call, call, memory_order_relaxed);
     atomic_store_explicit(&stacks[number % STACKS].function, function, memory_order_relaxed);
+    atomic_store_explicit(&stacks[number % STACKS].proved, proved, memory_order_relaxed);
     atomic_store_explicit(&stacks[number % STACKS].number, number, memory_order_relaxed);
     return number;
 }
@@ -171,6 +207,13 @@ uint32_t check_launch_stack(uint64_t number, enum driver_id *call)
     return known ? atomic_load_explicit(&stacks[number % STACKS].stack, memory_order_relaxed) : 0;
 }
 
+bool check_launch_was_proved(uint64_t number, uint32_t site)
+{
+    const struct check_prove *proved =
+        is_kept(number) ? atomic_load_explicit(&stacks[number % STACKS].proved, memory_order_relaxed) : NULL;
+    return proved && check_prove_says(proved, site);
+}
+
 // Returns the bounds of the block that a pointer is in. Call it inside an epoch section.
 static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span)
 {
@@ -182,15 +225,17 @@ static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span)
     return kcheck_pair(b->range.base, b->range.size, span);
 }
 
-static void fill_pairs(const struct pass_check_kernel *checks, const char *bytes, size_t size,
+static void fill_pairs(const struct pass_check_variant *v, const char *bytes, size_t size,
                        struct kcheck_pair *pairs)
 {
     unsigned section = epoch_enter();
-    for (uint32_t i = 0; i < checks->npairs; i++) {
-        uint64_t pointer = 0, offset = checks->pairs[i].offset;
+    for (uint32_t i = 0; i < v->npairs; i++) {
+        uint64_t pointer = 0, offset = v->pairs[i].offset;
         if (size >= sizeof pointer && offset <= size - sizeof pointer)
             memcpy(&pointer, bytes + offset, sizeof pointer);
-        pairs[i] = pair_of(pointer, checks->pairs[i].span);
+        // An access that needs more alignment than the pointer has is judged by the kernel.
+        bool aligned = !(pointer & (v->pairs[i].align - 1));
+        pairs[i] = aligned ? pair_of(pointer, v->pairs[i].span) : (struct kcheck_pair){0, 0};
     }
     epoch_leave(section);
 }
@@ -209,13 +254,13 @@ static bool fits_together(const struct launch_call *l, const void *variant)
     return (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] <= (uint64_t)blocks * (uint64_t)processors;
 }
 
-// Returns whether the variant can be launched with this shape.
-static bool fits(const struct launch_call *l, const struct check_kernel *c)
+// Returns whether a variant with so many pairs can be launched with this shape.
+static bool fits(const struct launch_call *l, const struct variant *v, uint32_t npairs)
 {
     uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
-    if (c->checks->npairs > PAIRS || (c->most_threads && threads > c->most_threads))
+    if (npairs > PAIRS || (v->most_threads && threads > v->most_threads))
         return false;
-    return !launch_call_is_cooperative(l) || fits_together(l, c->variant);
+    return !launch_call_is_cooperative(l) || fits_together(l, v->handle);
 }
 
 // A kernel without a variant runs as it is.
@@ -224,6 +269,7 @@ static void launch_bare(const struct launch_call *l)
     static _Atomic(const char *) named[16];  // kernels that a note names
     const char *name = kernels_name(l->function);
     guard_count(GUARD_CHECK_BARE);
+    check_args_look(l);
     for (unsigned i = 0; name && i < sizeof named / sizeof *named; i++) {
         const char *none = NULL;
         // Relaxed: a name is the same text for all.
@@ -237,14 +283,54 @@ static void launch_bare(const struct launch_call *l)
     }
 }
 
-void check_launch(const struct launch_call *l)
+// Launches a variant in place of the kernel. Returns false if it does not fit.
+static bool launch_variant(const struct launch_call *l, const struct variant *v,
+                           const struct pass_check_variant *about, const void *bytes, size_t size,
+                           const struct check_prove *proved)
 {
-    const struct check_kernel *c = kernel_of(l->function);
     struct {
         struct kcheck_hidden head;
         struct kcheck_pair pairs[PAIRS];
     } hidden;
     _Static_assert(sizeof hidden.head == KCHECK_HIDDEN, "the pairs follow it");
+    if (!fits(l, v, about->npairs))
+        return false;
+    hidden.head = (struct kcheck_hidden){note_launch(l->call, l->function, proved), 0};
+    if (l->node || launch_call_is_captured(l))
+        memset(hidden.pairs, 0, about->npairs * sizeof *hidden.pairs);
+    else
+        fill_pairs(about, bytes, size, hidden.pairs);
+    size_t all = KCHECK_HIDDEN + about->npairs * sizeof *hidden.pairs;
+    assert(all == about->hidden_bytes);
+    return launch_call_append(l, &hidden, all, 16) && launch_call_replace(l, v->handle);
+}
+
+// Returns whether the launch is proved, so that not all checks are needed. A graph may run when other buffers
+// are there.
+static bool is_proved(const struct launch_call *l, const struct check_kernel *c, const void *bytes,
+                      size_t size)
+{
+    return guard.options.proofs != OPTION_PROOFS_OFF && c->prove && !l->node && !launch_call_is_captured(l) &&
+           check_prove_holds(c->prove, l, bytes, size);
+}
+
+// Returns whether the proved launch is made without the checks that the proof spares.
+static bool launch_proved(const struct launch_call *l, const struct check_kernel *c, const void *bytes,
+                          size_t size)
+{
+    if (c->checks->proved == PASS_CHECK_BARE) {
+        guard_count(GUARD_CHECK_PROVED);
+        return true;
+    }
+    if (!c->rest.handle || !launch_variant(l, &c->rest, &c->checks->rest, bytes, size, NULL))
+        return false;
+    guard_count(GUARD_CHECK_PROVED_PART);
+    return true;
+}
+
+void check_launch(const struct launch_call *l)
+{
+    const struct check_kernel *c = kernel_of(l->function);
     const void *bytes;
     size_t size;
     if (!l->function)
@@ -253,19 +339,12 @@ void check_launch(const struct launch_call *l)
         launch_bare(l);
         return;
     }
-    if (!fits(l, c) || !check_host_launch() || !launch_call_parameters(l, &bytes, &size)) {
+    if (!check_host_launch() || !launch_call_parameters(l, &bytes, &size)) {
         guard_count(GUARD_CHECK_UNFIT);
         return;
     }
-    hidden.head = (struct kcheck_hidden){note_launch(l->call, l->function), 0};
-    if (l->node || launch_call_is_captured(l))
-        memset(hidden.pairs, 0, c->checks->npairs * sizeof *hidden.pairs);
-    else
-        fill_pairs(c->checks, bytes, size, hidden.pairs);
-    size_t all = KCHECK_HIDDEN + c->checks->npairs * sizeof *hidden.pairs;
-    assert(all == c->checks->hidden_bytes);
-    if (launch_call_append(l, &hidden, all, 16) && launch_call_replace(l, c->variant))
-        guard_count(GUARD_CHECK_LAUNCHES);
-    else
-        guard_count(GUARD_CHECK_UNFIT);
+    bool proved = is_proved(l, c, bytes, size), both = guard.options.proofs == OPTION_PROOFS_CHECK;
+    bool checked = (proved && !both && launch_proved(l, c, bytes, size)) ||
+                   launch_variant(l, &c->full, &c->checks->full, bytes, size, proved ? c->prove : NULL);
+    guard_count(checked ? GUARD_CHECK_LAUNCHES : GUARD_CHECK_UNFIT);
 }

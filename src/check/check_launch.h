@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Launches of --mode=check: the checked variant of a kernel is launched with the bounds of the buffers that
-// its parameters point into (kcheck.h).
+// its parameters point into (kcheck.h). If a proof (check_prove.h) covers all checks, the program's own
+// kernel is launched instead, and if it covers some, the variant that makes the others.
 //
 // A kernel that has no variant, or whose parameters cannot be read, runs as it is and is counted. In graphs,
 // whose buffers may change before they run, no bounds are passed: kernels look up every root.
 #ifndef MOAT_CHECK_CHECK_LAUNCH_H
 #define MOAT_CHECK_CHECK_LAUNCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "driver/driver.h"
@@ -18,11 +20,14 @@ int check_launch_start(void);  // 0 or -ENOMEM
 void check_launch_found(const void *handle, const void *owner, const char *name);
 void check_launch_function_of(CUfunction function, CUkernel kernel);
 void check_launch(const struct launch_call *l);
-// Returns the variant that is launched where the program launches this kernel; NULL: none.
-const void *check_launch_variant(const void *handle);
+// Returns the n-th variant, from 0, that may be launched where the program launches this kernel; NULL: there
+// are no more.
+const void *check_launch_variant(const void *handle, unsigned n);
 
 // Returns the host's call stack of a launch by its number, and the call; 0: no longer known.
 uint32_t check_launch_stack(uint64_t number, enum driver_id *call);
 const char *check_launch_kernel(uint64_t number);  // NULL: no longer known
+// Returns whether a launch was made with all checks though it was proved that the access at a site is right.
+bool check_launch_was_proved(uint64_t number, uint32_t site);
 
 #endif

@@ -2,6 +2,7 @@
 // --mode=check as the hooks see it.
 #include "check/check_host.h"
 #include "check/check_launch.h"
+#include "check/check_prove.h"
 #include "check/check_report.h"
 #include "core/guard.h"
 #include "launch/launch_call.h"
@@ -23,6 +24,7 @@ static bool start(void)
 static void after_fork(void)
 {
     check_host_after_fork();
+    check_prove_after_fork();
     check_report_after_fork();
 }
 

@@ -44,6 +44,18 @@ static void copy_text(char *to, size_t size, struct str from)
     snprintf(to, size, "%.*s", (int)(from.len < 4096 ? from.len : 4096), from.ptr ? from.ptr : "");
 }
 
+// Copies an instruction with one blank where the text has several, or tabs.
+static void copy_instruction(char *to, size_t size, struct str from)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < from.len && n + 1 < size; i++) {
+        char c = from.ptr[i] == '\t' || from.ptr[i] == '\n' ? ' ' : from.ptr[i];
+        if (c != ' ' || (n && to[n - 1] != ' '))
+            to[n++] = c;
+    }
+    to[n] = 0;
+}
+
 // Appends a text to the fault's. Returns its offset; 0: it is empty, or there is no room.
 static uint16_t add_text(struct driver_fault *f, size_t *used, struct str text)
 {
@@ -64,7 +76,7 @@ static void place(struct driver_fault *f, const struct pass_check_site *s, const
         snprintf(f->kernel, sizeof f->kernel, "%s", kernel);
     else
         copy_text(f->kernel, sizeof f->kernel, s->function);
-    copy_text(f->instruction, sizeof f->instruction, s->text);
+    copy_instruction(f->instruction, sizeof f->instruction, s->text);
     f->line = s->line;
     if (s->nframes) {
         copy_text(f->source_file, sizeof f->source_file, s->frames[0].file);
@@ -78,6 +90,29 @@ static void place(struct driver_fault *f, const struct pass_check_site *s, const
     struct str name = {f->kernel, strlen(f->kernel)};
     if (f->nframes && (name.len != s->function.len || memcmp(name.ptr, s->function.ptr, name.len)))
         f->frames[f->nframes++] = (struct driver_fault_frame){.function = add_text(f, &used, name)};
+}
+
+// Returns the address operand of an instruction as the text has it, "[%rd4+8]".
+static struct str operand(struct str text)
+{
+    const char *open = text.len ? memchr(text.ptr, '[', text.len) : NULL;
+    const char *close = open ? memchr(open, ']', text.len - (size_t)(open - text.ptr)) : NULL;
+    return close ? (struct str){open, (size_t)(close - open)} : (struct str){0};
+}
+
+// Returns whether the line of source that reads at a site also writes to the same address, as x[i] *= 2 does.
+// Such accesses are one report, by the first of them.
+static bool writes_too(const struct pass_check *c, const struct pass_check_site *s)
+{
+    struct str here = operand(s->text);
+    for (uint32_t i = 0; !(s->flags & KCHECK_WRITES) && s->nframes && here.len && i < c->nsites; i++) {
+        const struct pass_check_site *w = &c->sites[i];
+        if (w->flags & KCHECK_WRITES && w->nframes && w->frames[0].line == s->frames[0].line &&
+            str_eq(w->frames[0].file, s->frames[0].file) && str_eq(w->function, s->function) &&
+            str_eq(operand(w->text), here))
+            return true;
+    }
+    return false;
 }
 
 // --- the buffer --------------------------------------------------------------------------------------------
@@ -96,8 +131,9 @@ static void add_block(struct guard_finding *f, uint64_t base, uint64_t size)
     if (!b || b->range.base != base || b->range.size != size)
         b = track_freed(base);
     bool same = b && b->range.base == base && b->range.size == size;
+    // A buffer that was live at the access may have been freed before its record is read.
     if (same)
-        f->buffers[f->nbuffers++] = track_copy(b, b == track_freed(base));
+        f->buffers[f->nbuffers++] = track_copy(b, was_freed && b == track_freed(base));
     epoch_leave(section);
     if (!same)
         f->note = was_freed ? "the buffer was freed so long ago that it is no longer known by whom"
@@ -117,6 +153,38 @@ static void add_nearest(struct guard_finding *f)
         f->note = "this is the nearest buffer: the pointer was in no buffer, or at the end of one";
     }
     epoch_leave(section);
+}
+
+static const char *const space_names[PASS_CHECK_SPACES] = {[PASS_CHECK_IN_GLOBAL] = "",
+                                                           [PASS_CHECK_IN_SHARED] = "shared ",
+                                                           [PASS_CHECK_IN_LOCAL] = "local ",
+                                                           [PASS_CHECK_IN_CONST] = "constant ",
+                                                           [PASS_CHECK_IN_PARAM] = "parameter "};
+
+// Describes a variable that is not in global memory. size: of dynamic shared memory.
+static void add_place(struct guard_finding *f, const struct pass_check_site *s, uint64_t root, uint64_t size)
+{
+    static char note[600];  // under the lock
+    const char *kind = s->space == PASS_CHECK_IN_PARAM ? "" : "variable ";
+    char name[440];
+    if (s->variable.len && s->size)
+        size = s->size;
+    snprintf(name, sizeof name, "the %s%s%.*s", space_names[s->space], kind,
+             (int)(s->variable.len < 400 ? s->variable.len : 400), s->variable.ptr);
+    if (s->variable.len && !s->size)
+        snprintf(name, sizeof name, "the dynamic shared memory");
+    bool before = f->address < root;
+    uint64_t end = root + size, far = before ? root - f->address : f->address < end ? 0 : f->address - end;
+    if (!s->variable.len)
+        snprintf(note, sizeof note, "it is outside the %svariable that its pointer was made from",
+                 space_names[s->space]);
+    else if (!before && f->address < end)
+        snprintf(note, sizeof note, "it starts in %s of %llu bytes, %llu bytes before its end", name,
+                 (unsigned long long)size, (unsigned long long)(end - f->address));
+    else
+        snprintf(note, sizeof note, "it is located %llu bytes %s %s of %llu bytes", (unsigned long long)far,
+                 before ? "before" : "after", name, (unsigned long long)size);
+    f->note = note;
 }
 
 // Describes the variable that an access has left: the driver may never have been asked where it lies.
@@ -139,7 +207,9 @@ static void add_variable(struct guard_finding *f, const struct pass_check_site *
     f->note = note;
 }
 
-static enum report_type type_of(const struct error_ring_record *r, const struct guard_finding *f)
+// site: NULL if unknown.
+static enum report_type type_of(const struct error_ring_record *r, const struct guard_finding *f,
+                                const struct pass_check_site *site)
 {
     uint64_t base = r->payload[2];
     bool variable = f->nbuffers && f->buffers[0].facts.family == TRACK_VARIABLE;
@@ -150,7 +220,11 @@ static enum report_type type_of(const struct error_ring_record *r, const struct 
                                    : REPORT_HEAP_OVERFLOW;
     case KCHECK_USE_FREED: return REPORT_USE_AFTER_FREE;
     case KCHECK_NULL: return REPORT_NULL_DEREFERENCE;
-    case KCHECK_OUTSIDE_VARIABLE: return REPORT_GLOBAL_OVERFLOW;
+    case KCHECK_MISALIGNED: return REPORT_MISALIGNED;
+    case KCHECK_OUTSIDE_VARIABLE:
+        return site && site->space == PASS_CHECK_IN_SHARED  ? REPORT_SHARED_OVERFLOW
+               : site && site->space == PASS_CHECK_IN_LOCAL ? REPORT_LOCAL_OVERFLOW
+                                                            : REPORT_GLOBAL_OVERFLOW;
     default:
         return !f->nbuffers                      ? REPORT_WILD_ACCESS
                : f->address < f->buffers[0].base ? REPORT_HEAP_UNDERFLOW
@@ -196,14 +270,28 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         .thread_known = true,
         .by_source = true,
     };
+    if (check_launch_was_proved(r->payload[4], r->site)) {
+        guard_count(GUARD_CHECK_DISPROVED);
+        guard_report_note("a bug of moat: the next access was proved right before its launch");
+    }
     f.launched_at = check_launch_stack(r->payload[4], &f.call);
     f.in_kernel = !f.launched_at;
-    add_block(&f, r->payload[2], r->payload[3]);
+    bool placed = r->kind == KCHECK_OUTSIDE_VARIABLE && site && site->space != PASS_CHECK_IN_GLOBAL;
+    if (placed)
+        add_place(&f, site, r->payload[1], r->payload[3]);
+    else
+        add_block(&f, r->payload[2], r->payload[3]);
     if (r->kind == KCHECK_STRAY)
         add_nearest(&f);
-    if (r->kind == KCHECK_OUTSIDE_VARIABLE && site)
+    if (r->kind == KCHECK_OUTSIDE_VARIABLE && site && !placed)
         add_variable(&f, site, r->payload[1]);
-    f.type = type_of(r, &f);
+    static char note[100];  // under the lock
+    snprintf(note, sizeof note, "an access of %llu bytes needs an address that is a multiple of them",
+             (unsigned long long)f.bytes);
+    if (r->kind == KCHECK_MISALIGNED)
+        f.note = note;
+    f.type = type_of(r, &f, site);
+    f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
     return guard_report_keyed(&f);
 }
 

@@ -530,16 +530,24 @@ int check_table_withdraw(struct check_table *t, uint64_t base, uint64_t end)
     return t->failed ? -ENOMEM : 0;
 }
 
-int check_table_divide(struct check_table *t, uint64_t address, uint32_t stride)
+// A chunk has slots of the stride itself if all of them begin in it, else of the largest power of two that
+// divides it: then blocks may have several records, and none shares one.
+int check_table_divide(struct check_table *t, uint64_t base, uint64_t bytes, uint64_t stride)
 {
-    if (address >> KCHECK_ADDRESS_BITS || stride % KCHECK_GRANULE || !stride || stride > CHUNK / 2)
+    uint64_t end = base + bytes, slot = bytes == CHUNK && stride <= CHUNK / 2 ? stride : stride & -stride;
+    if (base % CHUNK || !bytes || bytes % CHUNK || end < base || end > (uint64_t)1 << KCHECK_ADDRESS_BITS ||
+        !stride || stride % KCHECK_GRANULE)
         return -EINVAL;
-    struct chunk *c = make_chunk(t, address >> KCHECK_CHUNK_BITS);
-    if (!c || c->stride || c->outer.count || c->inner.count)
-        return c ? -EINVAL : -ENOMEM;
-    divide(t, c, stride);
-    if (!t->failed)
-        set_word(t, address >> KCHECK_CHUNK_BITS, (uint64_t)c->first << 32 | kcheck_reciprocal(stride));
+    slot = slot < CHUNK / 2 ? slot : CHUNK / 2;
+    EACH_CHUNK(number, base, end)
+    {
+        struct chunk *c = t->failed ? NULL : make_chunk(t, number);
+        if (!c || c->stride || c->outer.count || c->inner.count)
+            continue;
+        divide(t, c, (uint32_t)slot);
+        if (!t->failed)
+            set_word(t, number, (uint64_t)c->first << 32 | kcheck_reciprocal(c->stride));
+    }
     return t->failed ? -ENOMEM : 0;
 }
 

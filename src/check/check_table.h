@@ -63,9 +63,9 @@ int check_table_add(struct check_table *t, const struct check_table_block *b);
 bool check_table_mark(struct check_table *t, uint64_t base, uint64_t serial);
 // Forgets the inner blocks that overlap the range.
 int check_table_withdraw(struct check_table *t, uint64_t base, uint64_t end);
-// Divides the chunk of an address, which no block has touched yet, into slots of stride bytes, for blocks of
-// which none shares a slot with another one.
-int check_table_divide(struct check_table *t, uint64_t address, uint32_t stride);
+// Divides chunks for blocks of which each lies in its own `stride` bytes, a multiple of 256, from base on.
+// base and bytes are multiples of a chunk. Chunks that a block has touched before stay as they are.
+int check_table_divide(struct check_table *t, uint64_t base, uint64_t bytes, uint64_t stride);
 bool check_table_failed(const struct check_table *t);
 
 // The number of launches so far, and of those that have ended: records are used again by it.

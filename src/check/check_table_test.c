@@ -35,6 +35,11 @@ bool kprim_is_global(uint64_t address)
     return address >> 32 != 0x1234;  // a window of shared memory
 }
 
+uint32_t kprim_dynamic_shared(void)
+{
+    return 0;
+}
+
 void kprim_trap(void)
 {
     traps++;
@@ -313,13 +318,34 @@ static void strides_divide_exactly(void **unused)
 static void blocks_in_a_divided_chunk(void **unused)
 {
     nblocks = 0;
-    assert_int_equal(check_table_divide(table, area, 768), 0);
-    assert_int_equal(check_table_divide(table, area, 768), -EINVAL);
+    uint32_t before = check_table_records(table);
+    assert_int_equal(check_table_divide(table, area, CHUNK, 768), 0);
+    assert_int_equal(check_table_records(table), before + (CHUNK + 767) / 768);
+    assert_int_equal(check_table_divide(table, area, CHUNK, 512), 0);  // stays as it is
+    assert_int_equal(check_table_divide(table, area, CHUNK, 100), -EINVAL);
+    assert_int_equal(check_table_divide(table, area, CHUNK + 256, 512), -EINVAL);
     for (unsigned i = 0; i < 100; i++)
         add(area + 768 * i, 1 + 5 * i, 0);
     free_block(&blocks[17]);
     for (unsigned i = 0; i < 5000; i++)
         compare_find(area + any() % (768 * 110));
+    assert_int_equal(check_table_records(table), before + (CHUNK + 767) / 768);
+    nblocks = 0;
+}
+
+// Slots that begin in one chunk and end in the next: no two blocks share a record.
+static void blocks_across_divided_chunks(void **unused)
+{
+    enum { STRIDE = 5 << 16, SLOTS = 4 * CHUNK / STRIDE };
+    nblocks = 0;
+    uint32_t before = check_table_records(table);
+    assert_int_equal(check_table_divide(table, area, (uint64_t)4 * CHUNK, STRIDE), 0);
+    for (unsigned i = 0; i < SLOTS; i++)
+        add(area + (uint64_t)STRIDE * i, STRIDE - 256 - 100 * i, 0);
+    free_block(&blocks[6]);
+    assert_int_equal(check_table_records(table), before + 4 * CHUNK / (1 << 16));
+    for (unsigned i = 0; i < 5000; i++)
+        compare_find(area + any() % ((uint64_t)4 * CHUNK));
     nblocks = 0;
 }
 
@@ -455,6 +481,7 @@ int main(void)
         TEST(random_blocks_against_a_model),
         TEST(strides_divide_exactly),
         TEST(blocks_in_a_divided_chunk),
+        TEST(blocks_across_divided_chunks),
         TEST(a_large_block_has_few_records),
         TEST(blocks_that_no_table_describes),
         TEST(out_of_memory),

@@ -131,6 +131,22 @@ static void print_cache(const struct options *options, struct out *o)
                 (double)options->cache_size / 1048576, size.there ? "" : ", not made yet");
 }
 
+// Prints the modes in which a program would run if --mode is not given.
+static void print_mode(const struct options *options, struct out *o)
+{
+    const struct option_row *row = option_table.rows;
+    while (row->offset != offsetof(struct options, mode))
+        row++;
+    out_cstr(o, "mode:      ");
+    option_print_value(options->set, row, o);
+#define WORD(word, help) {word, help},
+    static const char *const basic[][2] = {MODES_BASIC(WORD)};
+#undef WORD
+    if (options->mode >> OPTION_MODE_AUTO & 1)
+        out_fmt(o, " (%s)", basic[0][1]);
+    out_char(o, '\n');
+}
+
 int cmd_info(const struct options *options, int argc, char **argv)
 {
     if (argc)
@@ -141,6 +157,7 @@ int cmd_info(const struct options *options, int argc, char **argv)
     print_driver(&o);
     print_cpu_device(options, &o);
     print_cores(options, &o);
+    print_mode(options, &o);
     print_cache(options, &o);
     return cli_close(&o, CLI_OK);
 }

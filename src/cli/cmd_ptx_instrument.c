@@ -16,16 +16,30 @@ static const char *reason(int err)
     }
 }
 
+static void print_variant(const char *what, const struct pass_check_kernel *k,
+                          const struct pass_check_variant *v, struct out *o)
+{
+    out_fmt(o, "// %s: " STR_FMT ": %u bytes of parameters at %u:", what, STR_ARG(k->name), v->hidden_bytes,
+            k->hidden);
+    for (uint32_t p = 0; p < v->npairs; p++)
+        out_fmt(o, " %u/%u", v->pairs[p].offset, v->pairs[p].span);
+    out_char(o, '\n');
+}
+
 // Prints what the pass `check` found, as comments.
 static void print_check(const struct pass_check *check, struct out *o)
 {
     for (uint32_t i = 0; i < check->nkernels; i++) {
         const struct pass_check_kernel *k = &check->kernels[i];
-        out_fmt(o, "// checked: " STR_FMT ": %u bytes of parameters at %u:", STR_ARG(k->name),
-                k->hidden_bytes, k->hidden);
-        for (uint32_t p = 0; p < k->npairs; p++)
-            out_fmt(o, " %u/%u", k->pairs[p].offset, k->pairs[p].span);
-        out_char(o, '\n');
+        uint32_t asked = 0;
+        for (uint32_t a = 0; a < k->naccesses; a++)
+            asked += k->asked[a].site != PASS_CHECK_UNASKED;
+        print_variant("checked", k, &k->full, o);
+        if (k->proved == PASS_CHECK_REST)
+            print_variant("checked in part", k, &k->rest, o);
+        if (k->proved != PASS_CHECK_FULL)
+            out_fmt(o, "// proof: " STR_FMT ": %zu bytes, %u accesses may be proved%s\n", STR_ARG(k->name),
+                    k->proof.len, asked, k->proved == PASS_CHECK_BARE ? ", which are all" : "");
     }
     for (uint32_t i = 0; i < check->nsites; i++) {
         const struct pass_check_site *s = &check->sites[i];

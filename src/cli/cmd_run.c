@@ -165,6 +165,10 @@ int cmd_run(const struct options *options, int argc, char **argv)
     if (target_find(&p.target, argv[0], why, sizeof why))
         return not_found(argv[0], why);
     int status = choose_device(&p);
+    // The guard replaces "auto" too, by the driver that it finds.
+    struct options chosen = *options;
+    chosen.mode = modes_for_device(options->mode, p.env.cpu);
+    p.options = options = &chosen;
     bool watch = !off || options->heap;
     if (!status && watch)
         status = choose_watchers(&p, !off);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a program asks the driver about the driver itself: entry points, versions, names of errors.
+#include <dlfcn.h>
 #include <string.h>
 
 #include "cpu/cpu.h"
@@ -74,6 +75,14 @@ CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint
     return r || *function ? r : CUDA_ERROR_NOT_FOUND;
 }
 
+// NVRTC and nvJitLink ask for a table too, and do without.
+static bool is_compiler(const void *caller)
+{
+    Dl_info info;
+    return dladdr(caller, &info) && info.dli_fname &&
+           (strstr(info.dli_fname, "/libnvrtc") || strstr(info.dli_fname, "/libnvJitLink"));
+}
+
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
@@ -81,7 +90,7 @@ CUresult cuGetExportTable(const void **table, const CUuuid *id)
     if (!table || !id)
         return CUDA_ERROR_INVALID_VALUE;
     *table = NULL;
-    if (!atomic_flag_test_and_set(&said))
+    if (!is_compiler(__builtin_return_address(0)) && !atomic_flag_test_and_set(&said))
         say("this program carries NVIDIA's own CUDA runtime, which works only with NVIDIA's driver: link it "
             "again "
             "with the flags that `moat link-flags` prints, or build it with -cudart shared");

@@ -313,6 +313,17 @@ static bool write_map(struct exec_warp *w, const struct exec_insn *i, unsigned l
     return true;
 }
 
+// A map that a kernel makes from zeros, field by field, as Triton's do: fields that should be 0 in the
+// instruction's numbering are not written.
+static void start_map(struct tensor_map *m)
+{
+    m->magic = TENSOR_MAGIC;
+    m->rank = 1;
+    set_type(m, 0);
+    for (unsigned k = 0; k < TENSOR_RANK; k++)
+        m->box[k] = m->step[k] = 1;
+}
+
 const struct exec_insn *tensor_replace(struct exec_warp *w, const struct exec_insn *i)
 {
     for (uint32_t left = w->mask; left; left &= left - 1) {
@@ -321,8 +332,8 @@ const struct exec_insn *tensor_replace(struct exec_warp *w, const struct exec_in
         uint64_t at = access_address(w, i + 1, lane), value = ((const uint64_t *)(w->regs + i->b))[lane];
         if (!read_map(w, i + 1, lane, at, &m))
             return NULL;
-        if (!m.magic)  // a map that a kernel makes from zeros, field by field, as Triton's do
-            m.magic = TENSOR_MAGIC;
+        if (!m.magic)
+            start_map(&m);
         if (!set_field(&m, (enum tensor_field)i->flags, i->lo, value))
             return fault_raise(w, i, EXEC_ILLEGAL_INSTRUCTION);
         if (!write_map(w, i + 1, lane, at, &m))

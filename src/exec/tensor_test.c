@@ -209,6 +209,27 @@ static void good_from_zeros(void **state)
     exec_program_free(program);
 }
 
+// Of a map that is made from zeros, fields whose number is 0 need not be written: one dimension, bytes.
+static void good_fields_of_zeros(void **state)
+{
+    load(HEAD "mov.u64 s, tile; mov.u32 i, 0; mov.u32 v, 0;\nC: cvt.u64.u32 d, i;\n"
+              "add.u64 d, s, d; st.shared.b32 [d], v; add.u32 i, i, 4; setp.lt.u32 p, i, 128; @p bra C;\n"
+              "ld.param.u64 d, [map];\n"
+              "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [s], d;\n"
+              "mov.u32 v, 32; tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [s], 0, v;\n"
+              "mov.u32 v, 64; tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [s], 0, v;\n"
+              "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [o], "
+              "[s], 128;\n"
+              "cp.async.bulk.tensor.1d.shared::cta.global.mbarrier::complete_tx::bytes [tile], [o, "
+              "{x}], [bar];\n" WAIT(32) SHOW);
+    struct tensor_map m = {0};
+    memcpy(&m, &data, sizeof data);
+    assert_int_equal(run_at(&m, 16, 0, 0).kind, EXEC_NO_FAULT);
+    for (unsigned a = 0; a < 8; a++)
+        assert_int_equal(exec_testing_word(out + a * 4), element(4 + a, 0, 0));
+    exec_program_free(program);
+}
+
 // --- im2col ------------------------------------------------------------------------------------------------
 
 enum { CHANNELS = 8, WIDE = 6, HIGH = 5, PICTURES = 3, PIXELS = 20 };
@@ -379,11 +400,12 @@ static void bad_narrow_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_loads),      cmocka_unit_test(good_swizzles),
-        cmocka_unit_test(good_stores),     cmocka_unit_test(good_replaced),
-        cmocka_unit_test(good_from_zeros), cmocka_unit_test(bad_maps),
-        cmocka_unit_test(bad_narrow_bits), cmocka_unit_test(good_columns),
-        cmocka_unit_test(bad_columns),     cmocka_unit_test(good_columns_stored),
+        cmocka_unit_test(good_loads),           cmocka_unit_test(good_swizzles),
+        cmocka_unit_test(good_stores),          cmocka_unit_test(good_replaced),
+        cmocka_unit_test(good_from_zeros),      cmocka_unit_test(bad_maps),
+        cmocka_unit_test(bad_narrow_bits),      cmocka_unit_test(good_columns),
+        cmocka_unit_test(bad_columns),          cmocka_unit_test(good_columns_stored),
+        cmocka_unit_test(good_fields_of_zeros),
     };
     return cmocka_run_group_tests(tests, exec_testing_setup, NULL);
 }

@@ -32,8 +32,8 @@ static inline struct brute_tag brute_tag_of(const struct brute_walk *w, struct r
 
 static inline bool brute_has_root(struct roots_of of)
 {
-    return of.kind == ROOTS_PARAM || of.kind == ROOTS_VARIABLE || of.kind == ROOTS_VALUE ||
-           of.kind == ROOTS_WEB;
+    return of.kind == ROOTS_PARAM || of.kind == ROOTS_VARIABLE || of.kind == ROOTS_GENERIC ||
+           of.kind == ROOTS_VALUE || of.kind == ROOTS_WEB;
 }
 
 static inline bool brute_tag_fits(const struct brute_walk *w, uint32_t value, struct brute_tag tag)
@@ -94,6 +94,9 @@ static inline struct brute_tag brute_result(struct brute_walk *w, uint32_t value
     case ROOTS_COPY:
         if (!brute_halves(w, s, &tag))
             tag = a;
+        break;
+    case ROOTS_CONVERT:
+        tag = brute_tag_of(w, roots_convert(w->roots->m, a.of, (enum ptx_space)rule->space));
         break;
     case ROOTS_PICK: tag = brute_below(&w->random, 2) ? a : b; break;
     case ROOTS_SUM:

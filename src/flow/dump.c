@@ -134,12 +134,26 @@ static void note_reaching(struct view *v, uint32_t block, uint32_t stmt)
 static void put_root(struct view *v, struct roots_of of)
 {
     out_fmt(v->to, " %s", roots_kind_names[of.kind]);
-    if (of.kind == ROOTS_VARIABLE)
+    if (of.kind == ROOTS_VARIABLE || of.kind == ROOTS_GENERIC)
         out_fmt(v->to, " " STR_FMT, STR_ARG(ptx_sym(v->m, of.id)->name));
     else if (of.kind == ROOTS_PARAM)
         out_fmt(v->to, " at %u", of.id);
     else if (of.kind == ROOTS_VALUE || of.kind == ROOTS_WEB)
         out_fmt(v->to, " #%u", of.id);
+}
+
+static bool has_root(enum ptx_space space, const struct ptx_operand *addr)
+{
+    switch (ptx_space_is(space)) {
+    case PTX_SPACE_GENERIC:
+    case PTX_SPACE_GLOBAL:
+    case PTX_SPACE_SHARED:
+    case PTX_SPACE_SHARED_CLUSTER:
+    case PTX_SPACE_LOCAL:
+    case PTX_SPACE_CONST: return true;
+    case PTX_SPACE_PARAM: return addr->sub != PTX_BASE_SYM;
+    default: return false;
+    }
 }
 
 static void note_roots(struct view *v, uint32_t block, uint32_t stmt)
@@ -148,7 +162,7 @@ static void note_roots(struct view *v, uint32_t block, uint32_t stmt)
     struct ptx_mem mem[PTX_MAX_MEM];
     unsigned n = stmt == PTX_NONE ? 0 : ptx_stmt_mem(v->f, &v->f->stmts[stmt], mem), shown = 0;
     for (unsigned i = 0; i < n; i++) {
-        if (mem[i].space != PTX_SPACE_GENERIC && mem[i].space != PTX_SPACE_GLOBAL)
+        if (!has_root((enum ptx_space)mem[i].space, mem[i].addr))
             continue;
         out_cstr(v->to, shown++ ? "," : "\t// root");
         put_root(v, roots_address(v->flow.roots, stmt, mem[i].addr));

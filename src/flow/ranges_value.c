@@ -385,14 +385,20 @@ static uint32_t move(struct source *x)
     return opaque(x, PROOF_WHY_OPERATOR);
 }
 
+// Notes that a parameter is used as a pointer. Out of memory, there may be no instruction `at`.
+static void use_as_pointer(struct ranges_build *b, uint32_t at)
+{
+    const struct proof_insn *i = b->failed ? NULL : &b->insns.items[at];
+    if (i && i->op == PROOF_PARAM && i->a != PROOF_NONE)
+        b->roots.items[i->a].strong = 1;
+}
+
 static uint32_t cast(struct source *x)
 {
     const struct ptx_form *f = x->s->form;
     enum ptx_space space = f->nspaces ? ptx_space_is((enum ptx_space)f->spaces[0]) : PTX_SPACE_GENERIC;
     uint32_t at = operand(x, 1);
-    const struct proof_insn *i = &x->b->insns.items[at];
-    if (i->op == PROOF_PARAM && i->a != PROOF_NONE)
-        x->b->roots.items[i->a].strong = 1;
+    use_as_pointer(x->b, at);
     if (space == PTX_SPACE_GLOBAL)  // the same number in both spaces
         return at;
     if (space != PTX_SPACE_SHARED && space != PTX_SPACE_LOCAL && space != PTX_SPACE_CONST)
@@ -585,7 +591,6 @@ uint32_t ranges_address(struct ranges_build *b, uint32_t stmt, const struct ptx_
     if (value == REACH_NONE || ranges_is_pred(b, value))
         return typed(&x, 64, true, PROOF_WHY_EXTENT);
     uint32_t at = node(b, value, ctx);
-    if (b->insns.items[at].op == PROOF_PARAM && b->insns.items[at].a != PROOF_NONE)
-        b->roots.items[b->insns.items[at].a].strong = 1;
+    use_as_pointer(b, at);
     return at;
 }

@@ -12,10 +12,10 @@
 enum { PARAMS = 4096 };     // pointers that a kernel's parameters have room for
 enum { MOST_ROUNDS = 24 };  // after these, what still changes has no root
 
-const char *const roots_kind_names[ROOTS_KINDS] = {[ROOTS_NONE] = "none",         [ROOTS_NUMBER] = "number",
-                                                   [ROOTS_OTHER] = "other",       [ROOTS_PARAM] = "param",
-                                                   [ROOTS_VARIABLE] = "variable", [ROOTS_VALUE] = "value",
-                                                   [ROOTS_WEB] = "web",           [ROOTS_OWN] = "own"};
+const char *const roots_kind_names[ROOTS_KINDS] = {
+    [ROOTS_NONE] = "none",   [ROOTS_NUMBER] = "number",     [ROOTS_OTHER] = "other",
+    [ROOTS_PARAM] = "param", [ROOTS_VARIABLE] = "variable", [ROOTS_GENERIC] = "generic",
+    [ROOTS_VALUE] = "value", [ROOTS_WEB] = "web",           [ROOTS_OWN] = "own"};
 
 struct input {
     const struct ptx_module *m;
@@ -98,7 +98,8 @@ static bool rule_is_number(const struct solving *s, const struct roots_rule *rul
 {
     switch ((enum roots_how)rule->how) {
     case ROOTS_FIXED: return rule->a.of.kind == ROOTS_NUMBER;
-    case ROOTS_ITSELF: return false;
+    case ROOTS_ITSELF:
+    case ROOTS_CONVERT: return false;
     case ROOTS_COPY: return source_is_number(s, &rule->a);
     case ROOTS_DIFF: return source_is_number(s, &rule->a);
     case ROOTS_SUM:
@@ -157,7 +158,8 @@ static void mark_rule(struct solving *s, uint32_t v)
     const struct roots_rule *rule = &s->rule[v];
     bool a = source_is_number(s, &rule->a), b = source_is_number(s, &rule->b);
     switch ((enum roots_how)rule->how) {
-    case ROOTS_COPY: mark(s, rule->a.value); break;
+    case ROOTS_COPY:
+    case ROOTS_CONVERT: mark(s, rule->a.value); break;
     case ROOTS_DIFF:
         if (b)
             mark(s, rule->a.value);
@@ -214,7 +216,7 @@ static struct roots_of of_source(const struct solving *s, const struct roots_sou
 static bool is_pointer(const struct solving *s, const struct roots_source *x)
 {
     struct roots_of of = of_source(s, x);
-    if (of.kind == ROOTS_VARIABLE || of.kind == ROOTS_OTHER)
+    if (of.kind == ROOTS_VARIABLE || of.kind == ROOTS_GENERIC || of.kind == ROOTS_OTHER)
         return true;
     if (x->value != REACH_NONE && s->r->address[x->value])
         return true;
@@ -286,6 +288,7 @@ static struct roots_of by_rule(const struct solving *s, uint32_t v)
     case ROOTS_FIXED: return rule->a.of;
     case ROOTS_ITSELF: return (struct roots_of){ROOTS_VALUE, v};
     case ROOTS_COPY: return of_source(s, &rule->a);
+    case ROOTS_CONVERT: return roots_convert(s->r->m, of_source(s, &rule->a), (enum ptx_space)rule->space);
     case ROOTS_PICK: return resolve(merge(of_source(s, &rule->a), of_source(s, &rule->b), self), self);
     case ROOTS_SUM:
     case ROOTS_DIFF: break;

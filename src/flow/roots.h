@@ -4,9 +4,11 @@
 //
 //   NONE      undefined on every path
 //   NUMBER    no pointer, as far as is known: made by multiplication, shifts, from 32 bits, ...
-//   OTHER     address of memory that is not global: shared, local, parameters, constants
+//   OTHER     address of memory that is not global, and of no variable that is known
 //   PARAM     the pointer at byte `id` of the kernel's parameter buffer
-//   VARIABLE  the address of the module's variable with symbol `id`, in global memory
+//   VARIABLE  the address of the variable with symbol `id` in its space: global, shared, local, constant, or
+//             that of parameters; in global memory it is a generic address too
+//   GENERIC   the generic address of the variable with symbol `id`, which is not in global memory
 //   VALUE     the value `id` itself: a DEF that loads it or gets it from a call, an ENTRY that is an argument
 //   WEB       the value `id` itself, in which different roots meet: a JOIN, a partial DEF, a selection, or a
 //             sum of two values of which either may be the pointer
@@ -21,6 +23,8 @@
 // computed, it still holds. A JOIN keeps the root of its inputs only if the root's block strictly dominates
 // its own; else the JOIN is a WEB, because an input may come from an earlier round of a loop.
 //
+// Registers of 32 bits have roots only if these are variables that are not in global memory.
+//
 // Functions with instructions that are not known, see cfg.h on `uncertain`, have no roots: all is OWN.
 #ifndef MOAT_FLOW_ROOTS_H
 #define MOAT_FLOW_ROOTS_H
@@ -33,6 +37,7 @@ enum roots_kind {
     ROOTS_OTHER,
     ROOTS_PARAM,
     ROOTS_VARIABLE,
+    ROOTS_GENERIC,
     ROOTS_VALUE,
     ROOTS_WEB,
     ROOTS_OWN,
@@ -79,6 +84,9 @@ bool roots_summed(const struct roots *r, uint32_t value, struct roots_of out[2])
 // Finds the offset of a byte of a kernel's parameter: the buffer is laid out as CUDA does. Returns false if
 // sym is not a parameter of f.
 bool roots_param_offset(const struct ptx_func *f, uint32_t sym, uint64_t *offset);
+
+// Returns the space that the variable of a VARIABLE or GENERIC is in; PTX_SPACE_GENERIC for other roots.
+enum ptx_space roots_space(const struct ptx_module *m, struct roots_of of);
 
 extern const char *const roots_kind_names[ROOTS_KINDS];
 

@@ -21,9 +21,43 @@ struct roots_of roots_of_symbol(const struct ptx_module *m, uint32_t sym)
     const struct ptx_sym *s = ptx_sym(m, sym);
     if (s->kind != PTX_SYM_VAR)
         return own;
-    if (ptx_space_is((enum ptx_space)s->var->space) != PTX_SPACE_GLOBAL)
-        return other;
-    return ptx_var_size(s->var) ? (struct roots_of){ROOTS_VARIABLE, sym} : own;
+    bool dynamic = false;
+    switch (ptx_space_is((enum ptx_space)s->var->space)) {
+    case PTX_SPACE_GLOBAL:
+        if (!ptx_var_size(s->var))
+            return own;
+        break;
+    case PTX_SPACE_SHARED: dynamic = true; break;
+    case PTX_SPACE_LOCAL:
+    case PTX_SPACE_CONST:
+    case PTX_SPACE_PARAM: break;
+    default: return other;
+    }
+    return dynamic || ptx_var_size(s->var) ? (struct roots_of){ROOTS_VARIABLE, sym} : other;
+}
+
+enum ptx_space roots_space(const struct ptx_module *m, struct roots_of of)
+{
+    bool variable = of.kind == ROOTS_VARIABLE || of.kind == ROOTS_GENERIC;
+    return variable ? ptx_space_is((enum ptx_space)ptx_sym(m, of.id)->var->space) : PTX_SPACE_GENERIC;
+}
+
+struct roots_of roots_convert(const struct ptx_module *m, struct roots_of of, enum ptx_space to)
+{
+    if (of.kind == ROOTS_NONE)
+        return of;
+    if (to == PTX_SPACE_GENERIC && of.kind == ROOTS_VARIABLE)
+        return (struct roots_of){ROOTS_GENERIC, of.id};
+    if (of.kind == ROOTS_GENERIC && roots_space(m, of) == to)
+        return (struct roots_of){ROOTS_VARIABLE, of.id};
+    return other;
+}
+
+static bool is_narrow(const struct roots *r, uint32_t reg)
+{
+    const struct ptx_var *var = ptx_reg_var(r->f, reg);
+    return ptx_type_bits((enum ptx_type)var->type) == 32 &&
+           ptx_type_class((enum ptx_type)var->type) != PTX_CLASS_FLOAT;
 }
 
 static bool is_wide(const struct roots *r, uint32_t reg)
@@ -41,7 +75,7 @@ static struct roots_source source(const struct reading *d, unsigned i)
         return x;
     if (o->kind == PTX_SYM)
         x.of = roots_of_symbol(d->r->m, o->id);
-    else if (o->kind == PTX_REG && o->sub == PTX_SEL_NONE && is_wide(d->r, o->id))
+    else if (o->kind == PTX_REG && o->sub == PTX_SEL_NONE && (is_wide(d->r, o->id) || is_narrow(d->r, o->id)))
         x.value = reach_read(d->r->reach, d->stmt, regs_index(d->r->reach->regs, o->id));
     if (o->kind == PTX_REG && x.value == REACH_NONE && is_wide(d->r, o->id))
         x.of = own;
@@ -116,21 +150,44 @@ static struct roots_rule of_mov(const struct reading *d)
 static struct roots_rule of_cvta(const struct reading *d)
 {
     const struct ptx_form *form = d->s->form;
-    if (form->nspaces && ptx_space_is((enum ptx_space)form->spaces[0]) != PTX_SPACE_GLOBAL)
-        return fixed(other);
     struct roots_rule rule = copy_of(d, 1);
+    enum ptx_space space = form->nspaces ? ptx_space_is((enum ptx_space)form->spaces[0]) : PTX_SPACE_GLOBAL;
     rule.pointer = true;
+    if (space == PTX_SPACE_GLOBAL)
+        return rule;
+    rule.how = ROOTS_CONVERT;
+    rule.space = (uint8_t)(ptx_form_has(form, PTX_MOD_TO) ? space : PTX_SPACE_GENERIC);
     return rule;
+}
+
+// Whether the operand was written by an instruction whose result is an address of memory that is not global,
+// which 32 bits hold.
+static bool is_short_address(const struct reading *d, const struct ptx_operand *o)
+{
+    const struct reach *reach = d->r->reach;
+    uint32_t index =
+        o->kind == PTX_REG && o->sub == PTX_SEL_NONE ? regs_index(reach->regs, o->id) : REGS_NONE;
+    uint32_t v = index == REGS_NONE ? REACH_NONE : reach_read(reach, d->stmt, index);
+    if (v == REACH_NONE || reach->value.items[v].kind != REACH_DEF || reach->value.items[v].partial)
+        return false;
+    struct reading there = {d->r, &d->r->f->stmts[reach->value.items[v].place], reach->value.items[v].place,
+                            d->factor};
+    if (there.s->form->id == PTX_OP_CVTA)
+        return ptx_form_has(there.s->form, PTX_MOD_TO) && of_cvta(&there).how == ROOTS_CONVERT;
+    if (there.s->form->id != PTX_OP_MOV || ptx_operand(there.s, 1)->kind != PTX_SYM)
+        return false;
+    struct roots_of of = source(&there, 1).of;
+    return of.kind == ROOTS_VARIABLE && roots_space(d->r->m, of) != PTX_SPACE_GLOBAL;
 }
 
 static struct roots_rule of_cvt(const struct reading *d)
 {
     const struct ptx_form *form = d->s->form;
     for (unsigned i = 0; i < form->ntypes; i++)
-        if (ptx_type_bits((enum ptx_type)form->types[i]) != 64 ||
+        if (ptx_type_bits((enum ptx_type)form->types[i]) < 32 ||
             ptx_type_class((enum ptx_type)form->types[i]) == PTX_CLASS_FLOAT)
             return fixed(number);
-    return copy_of(d, 1);
+    return copy_of(d, 1);  // what 32 bits hold is a number, or an address that fits
 }
 
 // --- loads -------------------------------------------------------------------------------------------------
@@ -259,10 +316,37 @@ static struct roots_rule rule_of(const struct reading *d, uint32_t reg)
     }
 }
 
+// Registers of 32 bits hold pointers only if these come from a variable that is not in global memory.
+static struct roots_rule narrow_rule_of(const struct reading *d)
+{
+    const struct ptx_form *form = d->s->form;
+    const struct ptx_operand *to = ptx_operand(d->s, 0), *from = ptx_operand(d->s, 1);
+    bool integer = is_integer_form(form);
+    if (!to || !from || ptx_is_group(to))
+        return fixed(number);
+    switch ((enum ptx_op_id)form->id) {
+    case PTX_OP_MOV: return from->kind == PTX_REG || from->kind == PTX_SYM ? copy_of(d, 1) : fixed(number);
+    case PTX_OP_CVTA: return of_cvta(d);
+    case PTX_OP_CVT:
+        if (from->kind == PTX_REG && is_wide(d->r, from->id) && !is_short_address(d, from))
+            return fixed(number);
+        return of_cvt(d);
+    case PTX_OP_ADD:
+    case PTX_OP_XOR: return integer ? both(d, ROOTS_SUM, 1, 2) : fixed(number);
+    case PTX_OP_SUB: return integer ? both(d, ROOTS_DIFF, 1, 2) : fixed(number);
+    case PTX_OP_MAD: return integer ? of_mad(d) : fixed(number);
+    case PTX_OP_AND: return of_logic(d);
+    case PTX_OP_OR: return ptx_operand(d->s, 2)->kind == PTX_REG ? both(d, ROOTS_SUM, 1, 2) : of_logic(d);
+    case PTX_OP_SELP:
+    case PTX_OP_SLCT: return integer ? both(d, ROOTS_PICK, 1, 2) : fixed(number);
+    default: return fixed(number);
+    }
+}
+
 void roots_rule_of(const struct roots *r, uint32_t def, struct roots_rule *rule, bool *factor)
 {
     const struct reach_value *v = &r->reach->value.items[def];
     struct reading d = {r, &r->f->stmts[v->place], v->place, factor};
     uint32_t reg = r->reach->regs->reg[v->reg];
-    *rule = is_wide(r, reg) ? rule_of(&d, reg) : fixed(number);
+    *rule = is_wide(r, reg) ? rule_of(&d, reg) : is_narrow(r, reg) ? narrow_rule_of(&d) : fixed(number);
 }

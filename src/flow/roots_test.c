@@ -16,14 +16,15 @@
 
 enum { FUNCTIONS = 4000, LABELS = 6, WALKS = 30, BLOCKS = 60 };
 
-#define HEAD                                                                                               \
-    ".version 8.0\n.target sm_90\n.address_size 64\n.global .align 4 .b8 table[64];\n"                     \
-    ".extern .global .align 4 .b8 unknown[];\n.shared .align 4 .b8 tile[64];\n.extern .func (.param .b64 " \
+#define HEAD                                                                                                 \
+    ".version 8.0\n.target sm_90\n.address_size 64\n.global .align 4 .b8 table[64];\n"                       \
+    ".extern .global .align 4 .b8 unknown[];\n.shared .align 4 .b8 tile[64];\n.extern .shared .align 4 .b8 " \
+    "dynamic[];\n.extern .func (.param .b64 "                                                                \
     "r) get ();\n"
 #define KERNEL                                                                                               \
     HEAD                                                                                                     \
         ".entry k(.param .u64 a, .param .u64 b, .param .align 8 .b8 s[32], .param .u64 .ptr .global c)\n{\n" \
-        ".reg .b64 %d<10>, %n<4>;\n.reg .b32 %r<4>;\n.reg .pred %p<3>;\n"
+        ".reg .b64 %d<10>, %n<4>;\n.reg .b32 %r<4>, %s<4>;\n.reg .pred %p<3>;\n"
 
 static struct ptx_module *parse(const char *text)
 {
@@ -53,7 +54,7 @@ static void put_stmt(FILE *to, struct brute_random *r)
     static const char *const params[] = {"a", "b", "s+8", "c"};
     if (brute_below(r, 5) == 0)
         fprintf(to, "@%s%%p%u ", brute_below(r, 2) ? "!" : "", brute_below(r, 3));
-    switch (brute_below(r, 14)) {
+    switch (brute_below(r, 19)) {
     case 0: fprintf(to, "ld.param.u64 %%d%u, [%s];\n", a, params[b % 4]); break;
     case 1: fprintf(to, "mov.b64 %%d%u, %%d%u;\n", a, b); break;
     case 2: fprintf(to, "add.s64 %%d%u, %%d%u, 16;\n", a, b); break;
@@ -67,6 +68,15 @@ static void put_stmt(FILE *to, struct brute_random *r)
     case 10: fprintf(to, "mul.wide.u32 %%n%u, %%r2, 4;\n", a % 4); break;
     case 11: fprintf(to, "add.s64 %%d%u, %%d%u, %%d%u;\n", a, b, c); break;
     case 12: fprintf(to, "cvta.to.global.u64 %%d%u, %%d%u;\n", a, b); break;
+    case 13: fprintf(to, "mov.u32 %%s%u, %s;\n", a % 4, c & 1 ? "tile" : "dynamic"); break;
+    case 14: fprintf(to, "add.s32 %%s%u, %%s%u, %%r%u;\n", a % 4, b % 4, 2 + c % 2); break;
+    case 15: fprintf(to, "selp.b32 %%s%u, %%s%u, %%s%u, %%p1;\n", a % 4, b % 4, c % 4); break;
+    case 16: fprintf(to, "cvt.u64.u32 %%d%u, %%s%u;\ncvta.shared.u64 %%d%u, %%d%u;\n", a, b % 4, a, a); break;
+    case 17:
+        fprintf(to,
+                "cvta.to.shared.u64 %%n0, %%d%u;\ncvt.u32.u64 %%s%u, %%n0;\nld.shared.u32 %%r2, [%%s%u];\n",
+                b, a % 4, a % 4);
+        break;
     default: fprintf(to, "st.global.u32 [%%d%u], %%r3;\n", a); break;
     }
 }
@@ -124,7 +134,27 @@ static const struct {
     {"ld.global.u32 %r0, [table+4];\n", ROOTS_VARIABLE, 0},
     {"mov.u64 %d0, table;\nadd.s64 %d0, %d0, 4;\nld.global.u32 %r0, [%d0];\n", ROOTS_VARIABLE, 0},
     {"mov.u64 %d0, unknown;\nld.global.u32 %r0, [%d0];\n", ROOTS_OWN, 0},
-    {"mov.u64 %d0, tile;\ncvta.shared.u64 %d1, %d0;\nld.u32 %r0, [%d1];\n", ROOTS_OTHER, 0},
+    {"mov.u64 %d0, tile;\ncvta.shared.u64 %d1, %d0;\nld.u32 %r0, [%d1];\n", ROOTS_GENERIC, 0},
+    // Memory that is not global: by 32 bits, converted there and back, moved by numbers of every kind.
+    {"ld.shared.u32 %r0, [tile+4];\n", ROOTS_VARIABLE, 0},
+    {"mov.u32 %s0, tile;\nshl.b32 %r1, %r2, 2;\nadd.s32 %s1, %s0, %r1;\nld.shared.u32 %r0, [%s1];\n",
+     ROOTS_VARIABLE, 0},
+    {"mov.u32 %s0, dynamic;\nmad.lo.s32 %s1, %r2, 4, %s0;\nxor.b32 %s1, %s1, %r3;\n"
+     "ld.shared.u32 %r0, [%s1];\n",
+     ROOTS_VARIABLE, 0},
+    {"mov.u64 %d0, tile;\ncvta.shared.u64 %d1, %d0;\nadd.s64 %d1, %d1, 4;\ncvta.to.shared.u64 %d2, %d1;\n"
+     "cvt.u32.u64 %s0, %d2;\nld.shared.u32 %r0, [%s0];\n",
+     ROOTS_VARIABLE, 0},
+    {"mov.u32 %s0, tile;\nmov.u32 %s1, dynamic;\nselp.b32 %s2, %s0, %s1, %p0;\nld.shared.u32 %r0, [%s2];\n",
+     ROOTS_WEB, 0},
+    {"mov.u32 %s0, tile;\nmov.u32 %s1, dynamic;\nsub.s32 %s2, %s0, %s1;\nadd.s32 %s3, %s2, %s1;\n"
+     "ld.shared.u32 %r0, [%s3];\n",
+     ROOTS_OWN, 0},
+    // Any pointer may have been converted to shared memory, and 32 bits of a global one are a number.
+    {"ld.param.u64 %d0, [a];\ncvta.to.shared.u64 %d1, %d0;\nld.shared.u32 %r0, [%d1];\n", ROOTS_OTHER, 0},
+    {"ld.param.u64 %d0, [a];\ncvt.u32.u64 %s1, %d0;\nld.shared.u32 %r0, [%s1];\n", ROOTS_OWN, 0},
+    {"mov.u32 %s0, tile;\nL:\nadd.s32 %s0, %s0, 4;\n@%p0 bra L;\nld.shared.u32 %r0, [%s0];\n", ROOTS_VARIABLE,
+     0},
     {"ld.param.u64 %d0, [a];\nld.global.u64 %d1, [%d0];\nld.u32 %r0, [%d1];\n", ROOTS_VALUE, 0},
     // The side of a sum that is a number, in either order.
     {"ld.param.u64 %d0, [a];\nmul.wide.s32 %d1, %r1, 4;\nadd.s64 %d2, %d1, %d0;\nld.u32 %r0, [%d2];\n",

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "guard/jit_hook.h"
+
 #define SONAME "libcuda.so.1"
 
 static __thread bool paused __attribute__((tls_model("initial-exec")));
@@ -60,6 +62,45 @@ __attribute__((used)) static struct dl_hook_target dl_hook_open_in(const char *n
     if (in != LM_ID_BASE)
         atomic_store_explicit(&namespaces, true, memory_order_relaxed);
     return (struct dl_hook_target){dl_hook_name(name), function};
+}
+
+// The version that dlsym had when glibc came to the processor: every glibc has it.
+#if defined(__x86_64__)
+#define DLSYM_VERSION "GLIBC_2.2.5"
+#else
+#define DLSYM_VERSION "GLIBC_2.17"
+#endif
+
+// A sanitizer's start calls dlsym before its own functions work.
+#define EARLY __attribute__((no_sanitize("address", "thread", "undefined")))
+
+typedef void *symbol_fn(void *handle, const char *symbol);
+
+EARLY static symbol_fn *real_dlsym(void)
+{
+    static symbol_fn *real;
+    symbol_fn *function = __atomic_load_n(&real, __ATOMIC_RELAXED);
+    if (!function) {
+        function = (symbol_fn *)dlvsym(RTLD_NEXT, "dlsym", DLSYM_VERSION);
+        __atomic_store_n(&real, function, __ATOMIC_RELAXED);
+    }
+    return function;
+}
+
+void *dl_hook_real_symbol(void *handle, const char *symbol)
+{
+    return real_dlsym()(handle, symbol);
+}
+
+// What the stub returns, or NULL: then it jumps to the function.
+struct dl_hook_symbol {
+    void *found;
+    symbol_fn *function;
+};
+
+EARLY __attribute__((used)) static struct dl_hook_symbol dl_hook_symbol(void *handle, const char *symbol)
+{
+    return (struct dl_hook_symbol){jit_hook_symbol(handle, symbol), real_dlsym()};
 }
 
 #if __GLIBC_PREREQ(2, 35)
@@ -139,7 +180,32 @@ __asm__(".text\n"
         "xor %edi, %edi\n"
         "1: jmp *%r11\n"
         ".cfi_endproc\n"
-        ".size dlmopen, . - dlmopen\n");
+        ".size dlmopen, . - dlmopen\n"
+        ".globl dlsym\n"
+        ".type dlsym, @function\n"
+        ".p2align 4\n"
+        "dlsym:\n"
+        ".cfi_startproc\n"
+        "endbr64\n"
+        "push %rdi\n"
+        ".cfi_def_cfa_offset 16\n"
+        "push %rsi\n"
+        ".cfi_def_cfa_offset 24\n"
+        "sub $8, %rsp\n"
+        ".cfi_def_cfa_offset 32\n"
+        "call dl_hook_symbol\n"
+        "add $8, %rsp\n"
+        ".cfi_def_cfa_offset 24\n"
+        "pop %rsi\n"
+        ".cfi_def_cfa_offset 16\n"
+        "pop %rdi\n"
+        ".cfi_def_cfa_offset 8\n"
+        "test %rax, %rax\n"
+        "jnz 1f\n"
+        "jmp *%rdx\n"
+        "1: ret\n"
+        ".cfi_endproc\n"
+        ".size dlsym, . - dlsym\n");
 #elif defined(__aarch64__)
 __asm__(".text\n"
         ".globl dlopen\n"
@@ -183,5 +249,28 @@ __asm__(".text\n"
         "csel x0, x0, xzr, eq\n"
         "br x17\n"
         ".cfi_endproc\n"
-        ".size dlmopen, . - dlmopen\n");
+        ".size dlmopen, . - dlmopen\n"
+        ".globl dlsym\n"
+        ".type dlsym, %function\n"
+        ".p2align 4\n"
+        "dlsym:\n"
+        ".cfi_startproc\n"
+        "hint #34\n"
+        "stp x30, x0, [sp, #-32]!\n"
+        ".cfi_def_cfa_offset 32\n"
+        ".cfi_offset x30, -32\n"
+        "str x1, [sp, #16]\n"
+        "bl dl_hook_symbol\n"
+        "mov x17, x1\n"
+        "mov x2, x0\n"
+        "ldr x1, [sp, #16]\n"
+        "ldp x30, x0, [sp], #32\n"
+        ".cfi_def_cfa_offset 0\n"
+        ".cfi_restore x30\n"
+        "cbnz x2, 1f\n"
+        "br x17\n"
+        "1: mov x0, x2\n"
+        "ret\n"
+        ".cfi_endproc\n"
+        ".size dlsym, . - dlsym\n");
 #endif

@@ -19,6 +19,7 @@
 #include "core/lock.h"
 #include "guard/dl_hook.h"
 #include "guard/forward.h"
+#include "guard/jit_forward.h"
 #include "context/capture_rule.h"
 #include "launch/graph_names.h"
 #include "launch/kernel_fault.h"
@@ -35,8 +36,10 @@
 #include "rewrite/rewrite_about.h"
 #include "share/share.h"
 #include "share/share_open.h"
+#include "track/script_frames.h"
 #include "track/stack.h"
 #include "guard/torch_alloc.h"
+#include "track/tensor_label.h"
 #include "track/track.h"
 #include "context/kernel_filter.h"
 
@@ -119,7 +122,9 @@ static void after_fork(void)
     hook_link_after_fork();
     hook_context_after_fork();
     green_after_fork();
+    script_frames_after_fork();
     guard_report_after_fork();
+    tensor_label_after_fork();
     atomic_store_explicit(&launch_ring.count, 0, memory_order_relaxed);
     atomic_store_explicit(&launch_ring.made, 0, memory_order_relaxed);
     atomic_store_explicit(&launch_ring.graphs, 0, memory_order_relaxed);
@@ -181,6 +186,8 @@ static void start_once(void)
         guard_report_note("%s: no mode is active", why);
         guard.options.mode = 1 << OPTION_MODE_API;
     }
+    // Only the CPU device's driver describes faults.
+    guard.options.mode = modes_for_device(guard.options.mode, guard.real_fault != NULL);
     guard.options.mode = modes_with_layout(guard.options.mode);
     mode_start(rows, sizeof rows / sizeof *rows);
     pthread_atfork(NULL, NULL, after_fork);
@@ -189,6 +196,7 @@ static void start_once(void)
         guard_report_start();
         torch_alloc_note();
     }
+    jit_forward_start();
 }
 
 void guard_start(void)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Errors in Python's terms: where a kernel was launched, and which tensor it left.
 
-On the CPU device each launch of Triton's and Inductor's kernels waits for its end, unless it is captured into
-a graph. So the interpreter's stack, when an error is reported, is that of the launch, and its arguments are
-at hand. moat asks for both by a callback (guard_report.h)."""
+While a launch of Triton's or Inductor's kernels is under way, its thread has the interpreter's frames, so that
+stacks which moat captures consist of those (script_frames.h), and moat knows the tensors among the arguments
+(tensor_label.h). On the CPU device each launch waits for its end, unless it is captured into a graph, so that
+an error is raised by the launch that made it. Errors elsewhere are explained by a callback (guard_report.h).
+Where PyTorch allocates by moat, it is asked for the frames of each allocation and free."""
 
 import ctypes
 import functools
@@ -16,10 +18,13 @@ import moat_link
 _CALLBACK = ctypes.CFUNCTYPE(
     None, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t
 )
+_FRAMES_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)
 _MOST_FRAMES = 8
+_MOST_DIMENSIONS = 8
+_FAR = 1 << 30  # bytes from a tensor beyond which an address, as one of shared memory, says nothing about it
 _local = threading.local()
 _started = False
-_explain = None  # the callback, which must live as long as moat may call it
+_explain = _frames = None  # the callbacks, which must live as long as moat may call them
 _inside = (os.sep + "triton" + os.sep, os.sep + "torch" + os.sep, os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -35,12 +40,13 @@ class _Launch:
 
 def _start():
     """Registers the callback. Python calls what atexit has before the interpreter ends."""
-    global _started, _explain
+    global _started, _explain, _frames
     if _started:
         return
     _started = True
     try:
         register = moat_link.driver().moat_explain_with
+        ask = moat_link.driver().moat_frames_with
     except (OSError, AttributeError):
         return  # libmoat.so is not loaded: nothing is reported
     import atexit
@@ -49,27 +55,68 @@ def _start():
     register.argtypes = (ctypes.c_void_p,)
     register(ctypes.cast(_explain, ctypes.c_void_p))
     atexit.register(register, None)
+    _frames = _FRAMES_CALLBACK(_write_frames)
+    python = ctypes.pythonapi
+    functions = (
+        _frames,
+        python.PyGILState_Check,
+        python.PyErr_Occurred,
+        python.PyGILState_GetThisThreadState,
+    )
+    ask((ctypes.c_void_p * 4)(*(ctypes.cast(f, ctypes.c_void_p).value for f in functions)))
+    atexit.register(ask, None)
+
+
+_CAPTURE_ERRORS = range(900, 910)  # CUDA_ERROR_STREAM_CAPTURE_*
 
 
 def _is_capturing(driver, stream):
+    """Whether a wait for the stream would break a capture. A kernel that has failed by now is no capture."""
     status = ctypes.c_int(0)
     driver.cuStreamIsCapturing.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
-    return driver.cuStreamIsCapturing(stream, ctypes.addressof(status)) or status.value
+    error = driver.cuStreamIsCapturing(stream, ctypes.addressof(status))
+    return error in _CAPTURE_ERRORS if error else status.value != 0
 
 
 def launched(names, args, stream, call):
     """Runs call(), which launches a kernel with these arguments in the stream, and waits for its end."""
     before = getattr(_local, "launch", None)
     _local.launch = _Launch(names, args)
+    driver = moat_link.driver()
+    frames = _program_frames(sys._getframe(1))
+    told = _tell(driver, names, args, frames) if before is None else False
     try:
         result = call()
-        driver = moat_link.driver()
         driver.cuStreamSynchronize.argtypes = (ctypes.c_void_p,)
         if not _is_capturing(driver, stream) and driver.cuStreamSynchronize(stream):
             _raise()
         return result
     finally:
         _local.launch = before
+        if told:
+            driver.moat_frames(None)
+
+
+def _tell(driver, names, args, frames):
+    """Tells moat the frames of a launch, and its tensors. Returns whether it knows them."""
+    if not hasattr(driver, "moat_frames"):
+        return False
+    driver.moat_frames(_text_of(frames).encode(errors="replace"))
+    where = frames[0].f_locals if frames else {}
+    for name, tensor in _tensors(names, args):
+        if tensor.dim() > _MOST_DIMENSIONS:
+            continue
+        numbers = ctypes.c_int64 * max(1, tensor.dim())
+        driver.moat_tensor(
+            ctypes.c_uint64(tensor.data_ptr()),
+            tensor.element_size(),
+            tensor.dim(),
+            numbers(*tensor.shape),
+            numbers(*tensor.stride()),
+            _called(name, tensor, where).encode(errors="replace"),
+            str(tensor.dtype).replace("torch.", "").encode(),
+        )
+    return True
 
 
 def _raise():
@@ -133,12 +180,23 @@ def _write_explanation(address, count, kernel, text, size):
         pass
 
 
+def _write_frames(text, size):
+    try:
+        data = _text_of(_program_frames(sys._getframe(1))).encode(errors="replace")[: size - 1] + b"\0"
+        ctypes.memmove(text, data, len(data))
+    except Exception:  # the stack is then one of machine code
+        pass
+
+
+def _text_of(frames):
+    return "\n".join(
+        "{}\t{}\t{}".format(f.f_code.co_name, f.f_code.co_filename, f.f_lineno) for f in frames
+    )
+
+
 def _lines(address, kernel):
     frames = _program_frames(sys._getframe(1))
-    lines = [
-        "@{}\t{}\t{}".format(f.f_code.co_name, f.f_code.co_filename, f.f_lineno)
-        for f in frames[:_MOST_FRAMES]
-    ]
+    lines = ["@" + line for line in _text_of(frames).split("\n")]
     launch = getattr(_local, "launch", None)
     if launch is not None and kernel is not None and address:
         where = frames[0].f_locals if frames else {}
@@ -147,9 +205,9 @@ def _lines(address, kernel):
 
 
 def _program_frames(frame):
-    """The frames that are neither PyTorch's nor Triton's nor moat's."""
+    """The innermost frames that are neither PyTorch's nor Triton's nor moat's."""
     frames = []
-    while frame is not None:
+    while frame is not None and len(frames) < _MOST_FRAMES:
         if not any(part in frame.f_code.co_filename for part in _inside):
             frames.append(frame)
         frame = frame.f_back
@@ -176,16 +234,26 @@ def _distance(tensor, address):
     return begin - address if address < begin else max(0, address - end + 1)
 
 
+def _tensors(names, args):
+    """The tensors among arguments with their names; those of tensor descriptors too."""
+    named = ((n, getattr(a, "base", a)) for n, a in zip(names, args))
+    return [(n, a) for n, a in named if _is_tensor(a)]
+
+
+def _called(name, tensor, where):
+    names = [n for n, value in where.items() if value is tensor]
+    return "`{}`, argument {}".format(names[0], name) if names else "argument {}".format(name)
+
+
 def _describe(launch, address, where):
-    named = [(n, getattr(a, "base", a)) for n, a in zip(launch.names, launch.args)]
-    tensors = [(n, a) for n, a in named if _is_tensor(a)]
+    tensors = _tensors(launch.names, launch.args)
     if not tensors:
         return []
     name, tensor = min(tensors, key=lambda pair: _distance(pair[1], address))
-    names = [n for n, value in where.items() if value is tensor]
-    called = "`{}`, argument {}".format(names[0], name) if names else "argument {}".format(name)
+    if _distance(tensor, address) > _FAR:
+        return []
     text = "the nearest tensor is {}: {}, shape {}, strides {}".format(
-        called, str(tensor.dtype).replace("torch.", ""), list(tensor.shape), list(tensor.stride())
+        _called(name, tensor, where), str(tensor.dtype).replace("torch.", ""), list(tensor.shape), list(tensor.stride())
     )
     return [text + "; " + _place(tensor, address)]
 

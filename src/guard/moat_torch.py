@@ -166,6 +166,8 @@ class _Operator:
         self.op = op
         self.name = name
         self.names = [a.name for a in schema.arguments]
+        # Where the dispatcher has a tensor that was a number in Python, it passes the number.
+        self.tensors = [i for i, a in enumerate(schema.arguments) if str(a.type) == "Tensor"]
         self.generator = "generator" in self.names
         self.random = not self.generator and _state.torch.Tag.nondeterministic_seeded in op.tags
         # For each result: the argument that it is, or None. Outputs are written, and may have to grow.
@@ -232,6 +234,8 @@ class _Operator:
     def _on_cpu(self, call, args, kwargs, index):
         if self.random:
             return _random_without_generator(_state.torch, self.op, call, args, kwargs, index)
+        if any(i < len(args) and not isinstance(args[i], _state.Tensor) for i in self.tensors):
+            return self.op.overloadpacket(*args, **kwargs)  # which chooses the overload for numbers
         return self.op(*args, **kwargs)
 
     def _argument(self, name, args, kwargs):

@@ -12,6 +12,25 @@ import sys
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
+def _empty_statistics(core):
+    """PyTorch has no statistics for an allocator that is not its own, and raises an error. Programs that only
+    print them get what PyTorch answers before it is initialised: none, so that memory_allocated() is 0."""
+
+    def answering(ask, answer):
+        def either(*arguments):
+            try:
+                return ask(*arguments)
+            except RuntimeError:
+                return answer()
+
+        return either
+
+    asked = (("_cuda_memoryStats", dict), ("_cuda_resetPeakMemoryStats", lambda: None))
+    for name, answer in asked + (("_cuda_resetAccumulatedMemoryStats", lambda: None),):
+        if hasattr(core, name):
+            setattr(core, name, answering(getattr(core, name), answer))
+
+
 def _replace_torch_allocator(torch):
     import moat_link
 
@@ -22,6 +41,7 @@ def _replace_torch_allocator(torch):
     memory = torch.cuda.memory
     allocator = memory.CUDAPluggableAllocator("libcuda.so.1", "moat_torch_alloc", "moat_torch_free")
     memory.change_current_allocator(allocator)
+    _empty_statistics(getattr(torch, "_C", None))
     return None  # libmoat.so says so when it is first called
 
 
@@ -58,8 +78,6 @@ _WISHES = (
     ("ptx", _KERNELS, _by("moat_triton", "keep_ptx"), "no PTX of Triton's kernels"),
     ("ptx", _LAUNCHER, _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
     ("ptx", _OLD_LAUNCHER, _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
-    ("ptx", "cuda.bindings.nvrtc", _by("moat_nvrtc", "keep_nvrtc_ptx"), "no PTX of NVRTC's programs"),
-    ("ptx", "cuda.bindings.nvjitlink", _by("moat_nvrtc", "keep_nvjitlink_ptx"), "no PTX of nvJitLink's"),
     ("ptx", _NUMBA_CODE, _by("moat_numba", "keep_ptx"), "no PTX of Numba's kernels"),
     ("launches", _NUMBA_LAUNCH, _by("moat_numba", "watch_launches"), "no Python lines for Numba's kernels"),
     ("launches", _KERNELS, _by("moat_launch", "watch_triton"), "no Python lines for Triton's kernels"),

@@ -10,6 +10,7 @@
 #include "context/green.h"
 #include "core/guard.h"
 #include "guard/guard_start.h"
+#include "guard/script_calls.h"
 #include "track/guard_report.h"
 #include "hook/hook.h"
 #include "track/track.h"
@@ -151,9 +152,11 @@ __attribute__((visibility("default"))) void *moat_torch_alloc(ssize_t size, int 
     // Only now is it certain that the process uses CUDA and this allocator.
     if (guard.watching && !atomic_flag_test_and_set_explicit(&noted, memory_order_relaxed))
         guard_report_note("PyTorch allocates through moat: each tensor is a separate buffer");
+    bool entered = script_calls_enter(true);
     struct place place = enter(device);
     CUresult r = allocate(&p, (size_t)size, stream);
     leave(place);
+    script_calls_leave(entered);
     if (r) {
         refuse((size_t)size, r);
         return NULL;
@@ -177,7 +180,9 @@ __attribute__((visibility("default"))) void moat_torch_free(void *pointer, ssize
 {
     if (!pointer || !have_driver() || is_graphs((uintptr_t)pointer))
         return;
+    bool entered = script_calls_enter(false);
     struct place place = enter(device);
     hook_cuMemFree_v2((uintptr_t)pointer);
     leave(place);
+    script_calls_leave(entered);
 }

@@ -13,7 +13,8 @@
 // switches between them, so a head is valid at any moment at which its thread may be interrupted. The canary
 // of a freed block depends only on the block's address and generation, because allocators keep list pointers
 // in the first two words of what they free, and because a reused block gets its other words while it is still
-// marked as freed. The low bits of a freed canary hold the site that freed the block.
+// marked as freed. The low bits of a freed canary hold the site that freed the block. In a span (span.h) no
+// allocator writes there, so the monitor also tests whether a freed block's size and place are possible.
 //
 // A block that is being resized in place has a third canary, which depends only on the address and takes no
 // multiplication. Readers treat such a block as freed, unless they test for it with block_is_resized.

@@ -168,8 +168,14 @@ size_t heap_room_below(size_t room)
 // Makes a fresh block of a span watched: writes its head, marked as freed, and puts its word.
 static void make_known(struct producer *w, uint64_t word)
 {
+    const char *block = block_of_word(word);
+    if (__builtin_expect(span_is_overwritten(block), 0) && heap_report_make_known(word))
+        heap_report_unused_head(block, block_head_of(block_of_word(word)), span_before(block));
     uint64_t place = producer_reserve(w);
-    block_make_freed(block_of_word(word), place, word);
+    foreign_mark(block);
+    // The place as a reused block has it, so that the monitor knows its low bits: notices remove a span's
+    // words, wherever these are.
+    block_make_freed(block_of_word(word), place == PRODUCER_UNWATCHED ? place : w->id, word);
     producer_commit(w, place, word);
 }
 

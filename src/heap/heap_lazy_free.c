@@ -24,12 +24,14 @@ static bool check_entry(struct heap_quarantine_entry e, const struct block_head 
 {
     // The sum covers an intact tail: a head with any changed byte yields another tail.
     bool sound = block_sum(h, tail_of(e, h)) == e.sum;
-    if (!sound)
-        heap_report_head(e.block, h);
-    else if (at >= 0)
+    if (!sound) {
+        if (heap_report_make_known(block_word(e.block, h->ticket)))  // the monitor may have seen it
+            heap_report_head(e.block, h);
+    } else if (at >= 0) {
         heap_report_freed_write(e.block, h, at);
-    else if (tail != tail_of(e, h))
+    } else if (tail != tail_of(e, h)) {
         heap_report_freed_write(e.block, h, (int64_t)size_of(e));
+    }
     return sound;
 }
 

@@ -418,6 +418,15 @@ void heap_life_start(void)
         heap_signals_start(look, heap_life_end_here);
 }
 
+// Reports writes past the end of blocks behind which nothing was cut off their span yet.
+static void check_uncut(void)
+{
+    static struct span_overwritten found[THREAD_CACHE_FINE_BINS];  // one thread ends the process
+    size_t n = span_overwritten(found);
+    for (size_t i = 0; i < n; i++)
+        heap_report_unused_head(found[i].block, &found[i].head, span_before(found[i].block));
+}
+
 void heap_life_end(void)
 {
     if (!deliver_lists() || atomic_exchange(&ended, true) || producer_closed())
@@ -431,6 +440,7 @@ void heap_life_end(void)
         heap_report_note("the heap was not checked at the end, because its monitor did not answer");
     else if (config.leaks)
         heap_leaks_report();
+    check_uncut();
     if (heap_settings.lazy)
         heap_lazy_free_check();
     heap_report_end();

@@ -301,6 +301,34 @@ void heap_report_head(const char *block, const struct block_head *head)
     send(&r);
 }
 
+void heap_report_unused_head(const char *block, const struct block_head *head, const char *before)
+{
+    struct block_head owner;
+    if (!before || !safe_read_one(before - BLOCK_HEAD, sizeof owner, &owner) ||
+        !head_is_sound(before, &owner)) {
+        heap_report_head(block, head);
+        return;
+    }
+    static const char *const notes[] = {"these bytes are the head of a block behind it that is not in use"};
+    struct buffer_room room;
+    struct report_buffer b = buffer_of(before, &owner, &room);
+    uint64_t address = (uint64_t)(uintptr_t)block - BLOCK_HEAD;
+    // Which bytes were written is not known, only that the head is not one that we wrote.
+    uint8_t touched[4] = {255, 255, 255, 255};
+    struct report r = {
+        .type = REPORT_HEAP_OVERFLOW,
+        .has_address = true,
+        .address = address,
+        .access = REPORT_WRITE,
+        .nbuffers = 1,
+        .buffers = &b,
+        .corrupted = {address, BLOCK_HEAD, (const uint8_t *)head, touched},
+        .nnotes = 1,
+        .notes = notes,
+    };
+    send(&r);
+}
+
 void heap_report_freed_write(const char *block, const struct block_head *head, int64_t at)
 {
     struct buffer_room room;

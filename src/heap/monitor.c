@@ -12,6 +12,7 @@
 #include "heap/safe_read.h"
 #include "heap/guarded.h"
 #include "heap/heap_report.h"
+#include "heap/span.h"
 #include "heap/word_bag.h"
 #include "heap/producer.h"
 
@@ -123,8 +124,13 @@ static bool same(const struct suspect *a, const struct suspect *b)
 
 static void report(const struct suspect *s)
 {
-    if (heap_report_make_known(s->word))
-        heap_report_head(block_of_word(s->word), &s->head);
+    const char *block = block_of_word(s->word);
+    if (!heap_report_make_known(s->word))
+        return;
+    if (block_is_freed(block, &s->head))
+        heap_report_unused_head(block, &s->head, span_before(block));
+    else
+        heap_report_head(block, &s->head);
 }
 
 // Judges a tail that seems wrong. A piece may have been copied in any order, so the tail is read again, after
@@ -212,6 +218,17 @@ static void check_live(struct monitor *m, uint64_t word, const struct block_head
     }
 }
 
+// Returns whether a freed block's head has a size and a place that we may have written. The canary of a freed
+// block does not cover them (block.h). In a span nobody else writes there, and whatever the block was, is, or
+// is being made into has its room and belongs to a thread.
+static bool is_plausible(const char *block, const struct block_head *h)
+{
+    uint64_t thread = h->place >> 48;
+    return !span_has(block) || (span_may_hold(block, block_info_of(block, h)) &&
+                                (h->place == PRODUCER_UNWATCHED ||
+                                 (thread && thread < PRODUCER_MOST && h->place == thread << 48)));
+}
+
 static void check_piece(struct monitor *m, uint64_t word, const struct safe_read_piece *p)
 {
     struct block_head alone;
@@ -228,7 +245,7 @@ static void check_piece(struct monitor *m, uint64_t word, const struct safe_read
         m->visit(m->ctx, word, h);
     else if (block_is_live(block, h))
         check_live(m, word, h, p->bytes < BLOCK_HEAD ? BLOCK_HEAD : p->bytes);
-    else if (!block_is_freed(block, h))
+    else if (!block_is_freed(block, h) || !is_plausible(block, h))
         suspect(m, word, h);
 }
 

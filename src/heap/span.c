@@ -4,15 +4,15 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "heap/foreign.h"
 #include "heap/guarded.h"
 
 enum {
-    GRAIN = 1 << FOREIGN_GRAIN,
+    GRAIN = 1 << SPAN_GRAIN,
     MOST_REGION = 256 << 20,
     SPARE_PART = 8,
     IDLE_SPANS = 16,  // idle spans to keep, plus this part of all
@@ -27,7 +27,7 @@ struct span {
     uint64_t bits[WORDS];        // free blocks
     uint32_t generation;
     uint16_t most, cut, free;
-    uint16_t bin;
+    _Atomic uint16_t bin;  // relaxed, all: a monitor may read it while the span changes its bin
 };
 
 struct bin {
@@ -66,11 +66,11 @@ static void leave(void)
 // --- which span an address lies in ---
 
 static struct span *_Atomic *_Atomic levels[1 << LEVEL_LOG2];
-enum { LOWER_LOG2 = 47 - FOREIGN_GRAIN - LEVEL_LOG2 };
+enum { LOWER_LOG2 = 47 - SPAN_GRAIN - LEVEL_LOG2 };
 
 static struct span *spans_of(uint64_t address)
 {
-    uint64_t grain = address >> FOREIGN_GRAIN;
+    uint64_t grain = address >> SPAN_GRAIN;
     if (grain >> (LEVEL_LOG2 + LOWER_LOG2))
         return NULL;
     // Acquire, both: with the releases in have_level and publish_grains.
@@ -80,7 +80,7 @@ static struct span *spans_of(uint64_t address)
 
 static struct span *_Atomic *_Atomic *level_of(const char *address)
 {
-    return &levels[(uint64_t)(uintptr_t)address >> (FOREIGN_GRAIN + LOWER_LOG2)];
+    return &levels[(uint64_t)(uintptr_t)address >> (SPAN_GRAIN + LOWER_LOG2)];
 }
 
 static bool have_level(const char *address)
@@ -100,11 +100,10 @@ static bool publish_grains(char *start, size_t size, struct span *spans)
     for (size_t i = 0; i < size / SPAN_BYTES; i++)
         spans[i].start = start + i * SPAN_BYTES;
     for (size_t at = 0; at < size; at += GRAIN) {
-        uint64_t grain = (uint64_t)(uintptr_t)(start + at) >> FOREIGN_GRAIN;
+        uint64_t grain = (uint64_t)(uintptr_t)(start + at) >> SPAN_GRAIN;
         struct span *_Atomic *lower = atomic_load_explicit(level_of(start + at), memory_order_relaxed);
         atomic_store_explicit(&lower[grain % (1 << LOWER_LOG2)], spans + at / SPAN_BYTES,
                               memory_order_release);
-        foreign_mark(start + at + BLOCK_HEAD);
     }
     return true;
 }
@@ -182,6 +181,11 @@ static size_t stride_of(size_t bin)
     return thread_cache_fine_room(bin) + BLOCK_HEAD + BLOCK_TAIL;
 }
 
+static size_t bin_of(const struct span *s)
+{
+    return atomic_load_explicit(&s->bin, memory_order_relaxed);
+}
+
 static struct span *new_span(size_t bin, bool may_map)
 {
     struct span *s = unused;
@@ -189,10 +193,12 @@ static struct span *new_span(size_t bin, bool may_map)
         unused = s->next;
     else if (!(s = fresh_span(may_map)))
         return NULL;
-    *s = (struct span){.start = s->start,
-                       .generation = (s->generation + 1) % (1u << BLOCK_GENERATION_BITS),
-                       .most = (uint16_t)(SPAN_BYTES / stride_of(bin)),
-                       .bin = (uint16_t)bin};
+    memset(s->bits, 0, sizeof s->bits);
+    s->next = s->before = NULL;
+    s->generation = (s->generation + 1) % (1u << BLOCK_GENERATION_BITS);
+    s->most = (uint16_t)(SPAN_BYTES / stride_of(bin));
+    s->cut = s->free = 0;
+    atomic_store_explicit(&s->bin, (uint16_t)bin, memory_order_relaxed);
     used++;
     return s;
 }
@@ -201,13 +207,42 @@ static struct span *new_span(size_t bin, bool may_map)
 
 size_t span_room(const void *p)
 {
-    return thread_cache_fine_room(span_at((uint64_t)(uintptr_t)p)->bin);
+    return thread_cache_fine_room(bin_of(span_at((uint64_t)(uintptr_t)p)));
 }
 
 uint64_t span_word(const struct span *s, size_t i)
 {
-    char *block = s->start + i * stride_of(s->bin) + BLOCK_HEAD;
+    char *block = s->start + i * stride_of(bin_of(s)) + BLOCK_HEAD;
     return block_word(block, block_ticket(s->generation, 0, 0));
+}
+
+char *span_before(const char *block)
+{
+    const struct span *s = span_at((uint64_t)(uintptr_t)block);
+    size_t stride = stride_of(bin_of(s));
+    return (size_t)(block - s->start) > stride ? (char *)(uintptr_t)(block - stride) : NULL;
+}
+
+// Returns whether the heads of two blocks lie in one page.
+static bool share_page(const char *a, const char *b)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    return ((uintptr_t)a - BLOCK_HEAD) / page == ((uintptr_t)b - 1) / page;
+}
+
+bool span_may_hold(const char *block, struct block_info info)
+{
+    size_t room = info.step                           ? block_room(info.step)
+                  : info.size <= THREAD_CACHE_LARGEST ? thread_cache_room(info.size)
+                                                      : info.size;
+    return info.lead_log2 == BLOCK_LEAD_LOG2 && room <= span_room(block);
+}
+
+bool span_is_overwritten(const char *block)
+{
+    static const struct block_head blank;
+    const char *before = span_before(block);
+    return before && share_page(before, block) && memcmp(block - BLOCK_HEAD, &blank, sizeof blank) != 0;
 }
 
 static bool is_valid(const struct span *s)
@@ -220,14 +255,14 @@ static bool is_valid(const struct span *s)
         bits += (size_t)__builtin_popcountll(s->bits[k]);
     }
     return bits == s->free && s->free <= s->cut && s->cut <= s->most &&
-           (s->cut == s->most || bins[s->bin].cutting == s) && span_at((uint64_t)(uintptr_t)s->start) == s;
+           (s->cut == s->most || bins[bin_of(s)].cutting == s) && span_at((uint64_t)(uintptr_t)s->start) == s;
 }
 
 static bool all_are_valid(void);
 
 static size_t number_of(const struct span *s, uint64_t word)
 {
-    return (size_t)(block_of_word(word) - BLOCK_HEAD - s->start) / stride_of(s->bin);
+    return (size_t)(block_of_word(word) - BLOCK_HEAD - s->start) / stride_of(bin_of(s));
 }
 
 static bool is_idle(const struct span *s)
@@ -237,7 +272,7 @@ static bool is_idle(const struct span *s)
 
 static struct span **list_of(const struct span *s)
 {
-    struct bin *b = &bins[s->bin];
+    struct bin *b = &bins[bin_of(s)];
     return is_idle(s) ? &b->idle : &b->some;
 }
 
@@ -269,7 +304,7 @@ static size_t take_some(struct span *s, uint64_t *words, size_t most)
         for (; s->bits[k] && n < most; s->bits[k] &= s->bits[k] - 1)
             words[n++] = span_word(s, k * 64 + (size_t)__builtin_ctzll(s->bits[k]));
     s->free -= (uint16_t)n;
-    spare -= n * stride_of(s->bin);
+    spare -= n * stride_of(bin_of(s));
     if (s->free)
         enter_list(s);
     checked_assert(is_valid(s));
@@ -308,13 +343,29 @@ size_t span_take(size_t bin, uint64_t *words, size_t most, bool may_map, bool *f
     return n;
 }
 
+size_t span_overwritten(struct span_overwritten found[THREAD_CACHE_FINE_BINS])
+{
+    size_t n = 0;
+    if (!enter())
+        return 0;
+    // Nobody cuts a block meanwhile, and only who has cut it writes its head.
+    for (size_t i = 0; i < THREAD_CACHE_FINE_BINS; i++) {
+        const struct span *s = bins[i].cutting;
+        char *block = s && s->cut < s->most ? block_of_word(span_word(s, s->cut)) : NULL;
+        if (block && span_is_overwritten(block))
+            found[n++] = (struct span_overwritten){block, *block_head_of(block)};
+    }
+    leave();
+    return n;
+}
+
 static void take_out(struct span *s)
 {
     checked_assert(is_idle(s));
     leave_list(s);
-    spare -= s->most * stride_of(s->bin);
-    if (bins[s->bin].cutting == s)
-        bins[s->bin].cutting = NULL;
+    spare -= s->most * stride_of(bin_of(s));
+    if (bins[bin_of(s)].cutting == s)
+        bins[bin_of(s)].cutting = NULL;
     checked_assert(all_are_valid());
 }
 
@@ -330,7 +381,7 @@ static bool put(struct span *s, uint64_t word)
         leave_list(s);
     s->bits[i / 64] |= bit;
     s->free++;
-    spare += stride_of(s->bin);
+    spare += stride_of(bin_of(s));
     if (moves)
         enter_list(s);
     checked_assert(is_valid(s));
@@ -393,7 +444,9 @@ size_t span_blocks(const struct span *s)
 void span_give(struct span *s)
 {
     int saved = errno;
-    madvise(s->start, SPAN_BYTES, MADV_DONTNEED);  // fails where the program has locked its memory
+    // Fails where the program has locked its memory.
+    if (madvise(s->start, SPAN_BYTES, MADV_DONTNEED))
+        memset(s->start, 0, SPAN_BYTES);
     errno = saved;
     if (!enter())
         return;
@@ -435,7 +488,7 @@ static bool list_is_valid(const struct span *s, size_t bin, bool idle_ones, size
 {
     bool valid = true;
     for (const struct span *before = NULL; s && valid; before = s, s = s->next) {
-        valid = is_valid(s) && s->free && s->bin == bin && s->before == before && is_idle(s) == idle_ones;
+        valid = is_valid(s) && s->free && bin_of(s) == bin && s->before == before && is_idle(s) == idle_ones;
         *count += idle_ones;
         *bytes += s->free * stride_of(bin);
     }

@@ -30,6 +30,7 @@
 
 enum {
     SPAN_BYTES = 1 << 16,
+    SPAN_GRAIN = 22,  // log2 of the bytes that are mapped at a time, and aligned
     SPAN_MOST_BLOCKS = SPAN_BYTES / (THREAD_CACHE_LEAST + BLOCK_HEAD + BLOCK_TAIL),
 };
 
@@ -38,6 +39,24 @@ struct span;
 // Returns whether an address lies in a span. For any thread, at any time.
 bool span_has(const void *p);
 size_t span_room(const void *p);  // of the block at p
+
+// Returns the block before this one in its span, or NULL if it is the first.
+char *span_before(const char *block);
+
+// Returns whether a block of the block's span, live or freed, can have such a head.
+bool span_may_hold(const char *block, struct block_info info);
+
+// Returns whether a fresh block's head holds anything but zeros, as a write past the end of the block before
+// it leaves. Returns false without reading if the head of that block lies in another page: a read would touch
+// memory that may never be needed.
+bool span_is_overwritten(const char *block);
+// Copies the heads of all blocks for which that is true among those that the bins would cut next. Returns how
+// many, 0 if the calling thread was interrupted in here.
+struct span_overwritten {
+    const char *block;
+    struct block_head head;
+};
+size_t span_overwritten(struct span_overwritten found[THREAD_CACHE_FINE_BINS]);
 
 // Takes up to `most` blocks for a bin; writes their words and returns how many. Returns 0 if out of memory,
 // if the calling thread was interrupted in here, or if more memory would have to be mapped and may_map is

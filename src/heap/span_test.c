@@ -200,6 +200,32 @@ static void bad_spans_are_not_valid(void **state)
     assert_true(span_valid());
 }
 
+// A write behind a block that reaches what will be cut next is found there, and then in the fresh block.
+static void bad_uncut_is_overwritten(void **state)
+{
+    enum { BIN = 3 };
+    struct span_overwritten found[THREAD_CACHE_FINE_BINS];
+    uint64_t words[2], next;
+    bool fresh;
+    size_t n;
+    do  // until a third block will follow these in their page
+        n = span_take(BIN, words, 2, true, &fresh);
+    while (n < 2 || !fresh || (uintptr_t)block_of_word(words[0]) % 4096 > 2048);
+    size_t stride = (size_t)(block_of_word(words[1]) - block_of_word(words[0]));
+    char *behind = block_of_word(words[1]) + stride - BLOCK_HEAD;
+    assert_int_equal(span_overwritten(found), 0);
+    behind[5] = 7;
+    assert_int_equal(span_overwritten(found), 1);
+    assert_ptr_equal(found[0].block, behind + BLOCK_HEAD);
+    assert_ptr_equal(span_before(found[0].block), block_of_word(words[1]));
+    assert_memory_equal(&found[0].head, behind, BLOCK_HEAD);
+    assert_int_equal(span_take(BIN, &next, 1, true, &fresh), 1);
+    assert_true(fresh && span_is_overwritten(block_of_word(next)));
+    behind[5] = 0;
+    assert_false(span_is_overwritten(block_of_word(next)));
+    assert_int_equal(span_overwritten(found), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +235,7 @@ int main(void)
         cmocka_unit_test(good_threads),
         cmocka_unit_test(good_forked),
         cmocka_unit_test(bad_spans_are_not_valid),
+        cmocka_unit_test(bad_uncut_is_overwritten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,13 +8,17 @@
 #include "hook/hook.h"
 #include "mode/mode.h"
 
-// Evaluates `own`; if it succeeds and the kernel has a variant, also `other`, whose result nobody sees: a
-// launch that the variant does not take is made without it.
-#define BOTH(handle, own, other)                                        \
-    CUresult r = own;                                                   \
-    const void *variant = r || !mode_any ? NULL : mode_variant(handle); \
-    if (variant)                                                        \
-        (void)other;                                                    \
+// Executes what follows for each variant of a kernel, if the program's own call succeeded.
+#define EACH_VARIANT(r, handle) \
+    const void *variant = NULL; \
+    for (unsigned n_ = 0; !(r) && mode_any && (variant = mode_variant(handle, n_)); n_++)
+
+// Evaluates `own`; if it succeeds, also `other` for each variant, whose result nobody sees: a launch that the
+// variant does not take is made without it.
+#define BOTH(handle, own, other) \
+    CUresult r = own;            \
+    EACH_VARIANT(r, handle)      \
+    (void)other;                 \
     return r
 
 CUresult hook_cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int value)
@@ -49,13 +53,13 @@ CUresult hook_cuKernelSetCacheConfig(CUkernel k, CUfunc_cache config, CUdevice d
 
 // --- answers -----------------------------------------------------------------------------------------------
 
-// Evaluates `own`, and `other` into `least`, for a variant; *to becomes the smaller one.
-#define LEAST(type, to, handle, own, other)                             \
-    type least;                                                         \
-    CUresult r = own;                                                   \
-    const void *variant = r || !mode_any ? NULL : mode_variant(handle); \
-    if (variant && !other && least < *(to))                             \
-        *(to) = least;                                                  \
+// Evaluates `own`, and `other` into `least`, for each variant; *to becomes the smallest one.
+#define LEAST(type, to, handle, own, other) \
+    type least;                             \
+    CUresult r = own;                       \
+    EACH_VARIANT(r, handle)                 \
+    if (!other && least < *(to))            \
+        *(to) = least;                      \
     return r
 
 CUresult hook_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f, int block, size_t shared)
@@ -91,15 +95,16 @@ CUresult hook_cuOccupancyMaxPotentialClusterSize(int *n, CUfunction f, const CUl
           guard.real.cuOccupancyMaxPotentialClusterSize(&least, (CUfunction)variant, config));
 }
 
-// The block of the variant's answer is the one that both can run.
+// The block of the smallest answer is the one that all can run.
 CUresult hook_cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction f,
                                                CUoccupancyB2DSize shared_of, size_t shared, int limit)
 {
     int least;
     CUresult r = guard.real.cuOccupancyMaxPotentialBlockSize(grid, block, f, shared_of, shared, limit);
-    const void *variant = r || !mode_any ? NULL : mode_variant(f);
-    if (variant && !guard.real.cuOccupancyMaxPotentialBlockSize(grid, &least, (CUfunction)variant, shared_of,
-                                                                shared, limit))
+    EACH_VARIANT(r, f)
+    if (!guard.real.cuOccupancyMaxPotentialBlockSize(grid, &least, (CUfunction)variant, shared_of, shared,
+                                                     *block) &&
+        least < *block)
         *block = least;
     return r;
 }
@@ -111,9 +116,10 @@ CUresult hook_cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, C
     int least;
     CUresult r =
         guard.real.cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, f, shared_of, shared, limit, flags);
-    const void *variant = r || !mode_any ? NULL : mode_variant(f);
-    if (variant && !guard.real.cuOccupancyMaxPotentialBlockSizeWithFlags(grid, &least, (CUfunction)variant,
-                                                                         shared_of, shared, limit, flags))
+    EACH_VARIANT(r, f)
+    if (!guard.real.cuOccupancyMaxPotentialBlockSizeWithFlags(grid, &least, (CUfunction)variant, shared_of,
+                                                              shared, *block, flags) &&
+        least < *block)
         *block = least;
     return r;
 }

@@ -85,6 +85,8 @@ struct kcheck_module {
 // 16 .b8 [KCHECK_HIDDEN + 16 * pairs], a struct kcheck_hidden followed by the pairs in the order of the
 // pass's list.
 #define KCHECK_PREFIX "__moat_check_"
+// The same for the variant that checks only what a proof does not cover.
+#define KCHECK_REST_PREFIX "__moat_rest_"
 struct kcheck_hidden {
     uint64_t launch;  // number of the launch, for records of errors; 0: unknown
     uint64_t reserved;
@@ -123,18 +125,23 @@ enum kcheck_flags {
     KCHECK_ATOMIC = 4,
     KCHECK_GENERIC = 8,         // the address may be in shared or local memory: then the access is performed
     KCHECK_ROOT = 16,           // `root` is valid; without it only the address itself is looked up
-    KCHECK_VARIABLE_LEFT = 32,  // the root is a variable of the module and the access is outside of it
+    KCHECK_VARIABLE_LEFT = 32,  // the root is a variable, of any space, and the access is outside of it
+    KCHECK_DYNAMIC = 64,        // the variable is all of the dynamic shared memory
+    KCHECK_ALIGNED = 128,       // the address must be a multiple of the width
+    KCHECK_INSIDE = 256,        // the access is inside; only its alignment is to be judged
 };
 enum kcheck_verdict { KCHECK_PERFORM, KCHECK_SKIP };
 
 // Kinds of records (error_ring_record.kind). payload[0]: what; [1]: root; [2], [3]: base and size of the
-// block that the judgement rests on, with its flags, or 0; [4]: launch; [5]: number of the module; [6]:
-// number of the counter (kcheck_state.h), or KCHECK_COUNTERS. site and address are members of the record.
+// block that the judgement rests on, with its flags, or of the dynamic shared memory, or 0; [4]: launch; [5]:
+// number of the module; [6]: number of the counter (kcheck_state.h), or KCHECK_COUNTERS. site and address are
+// members of the record.
 enum kcheck_kind {
     KCHECK_LEFT = 1,          // the root's block is live and the access is not inside it
     KCHECK_USE_FREED,         // the root's block, or that of the address, was freed
     KCHECK_NULL,              // the root is null, or the address is in the first 64 KiB
     KCHECK_OUTSIDE_VARIABLE,  // KCHECK_VARIABLE_LEFT
+    KCHECK_MISALIGNED,        // KCHECK_ALIGNED, and nothing else is wrong
     KCHECK_STRAY,  // the address is in no block that is tracked: performed; the host asks the driver
     KCHECK_KINDS,
 };

@@ -2,8 +2,9 @@
 // The body of KCHECK_ACCESS (kcheck.h): judges an access that a quick comparison did not accept. The rules,
 // the first that applies decides; "inside" means with all its bytes:
 //
-//   the address is not global memory               performed
+//   the access is known to be inside               performed
 //   the root is a variable that the access left    KCHECK_OUTSIDE_VARIABLE
+//   the address is not global memory               performed
 //   the root is null                               performed if inside a live block: then a number was taken
 //                                                  for the root; else KCHECK_NULL
 //   the root's block is live                       performed if inside it, or if the root ends another live
@@ -17,6 +18,8 @@
 //                   in a freed block               KCHECK_USE_FREED
 //                   in the first 64 KiB            KCHECK_NULL
 //                   else                           KCHECK_STRAY, performed: the memory may be someone else's
+//
+// What would be performed but is not aligned is KCHECK_MISALIGNED.
 #ifndef MOAT_KCHECK_KCHECK_JUDGE_H
 #define MOAT_KCHECK_KCHECK_JUDGE_H
 
@@ -153,14 +156,19 @@ KPRIM struct kcheck_judgement kcheck_judge_by_root(const struct kcheck_module *m
     return (struct kcheck_judgement){live ? KCHECK_LEFT : KCHECK_USE_FREED, root};
 }
 
-KPRIM struct kcheck_judgement kcheck_judge(const struct kcheck_module *m, const struct kcheck_access *a)
+KPRIM struct kcheck_judgement kcheck_judge_bounds(const struct kcheck_module *m,
+                                                  const struct kcheck_access *a)
 {
     uint64_t flags = a->what >> 48;
     struct kcheck_judgement none = {0, {0, 0}};
-    if (flags & KCHECK_GENERIC && !kprim_is_global(a->address))
-        return none;
+    if (flags & KCHECK_INSIDE)
+        return (struct kcheck_judgement){0, kcheck_judge_find(m, a->address)};
+    if (flags & KCHECK_DYNAMIC)
+        return (struct kcheck_judgement){KCHECK_OUTSIDE_VARIABLE, {a->root, kprim_dynamic_shared()}};
     if (flags & KCHECK_VARIABLE_LEFT)
         return (struct kcheck_judgement){KCHECK_OUTSIDE_VARIABLE, kcheck_judge_find(m, a->root)};
+    if (flags & KCHECK_GENERIC && !kprim_is_global(a->address))
+        return none;
     if (!(flags & KCHECK_ROOT))
         return kcheck_judge_by_address(m, a);
     if (a->root)
@@ -168,6 +176,15 @@ KPRIM struct kcheck_judgement kcheck_judge(const struct kcheck_module *m, const 
     return kcheck_judge_is_good(m, a, kcheck_judge_find(m, a->address))
                ? none
                : (struct kcheck_judgement){KCHECK_NULL, {0, 0}};
+}
+
+KPRIM struct kcheck_judgement kcheck_judge(const struct kcheck_module *m, const struct kcheck_access *a)
+{
+    struct kcheck_judgement j = kcheck_judge_bounds(m, a);
+    bool misaligned = (a->what >> 48 & KCHECK_ALIGNED) && (a->address & (a->width - 1));
+    if (misaligned && (!j.kind || j.kind == KCHECK_STRAY))
+        j.kind = KCHECK_MISALIGNED;
+    return j;
 }
 
 // --- records -----------------------------------------------------------------------------------------------

@@ -130,6 +130,14 @@ KPRIM bool kprim_is_global(uint64_t address)
     return v;
 }
 
+// Returns the bytes of shared memory that the launch has added to those of the kernel's variables.
+KPRIM uint32_t kprim_dynamic_shared(void)
+{
+    uint32_t v;
+    __asm__("mov.u32 %0, %%dynamic_smem_size;" : "=r"(v));
+    return v;
+}
+
 // Stops the grid.
 KPRIM void kprim_trap(void)
 {

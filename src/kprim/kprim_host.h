@@ -89,6 +89,7 @@ KPRIM void kprim_st64_system(uint64_t at, uint64_t v)
 
 // Defined by the test if it uses them.
 bool kprim_is_global(uint64_t address);
+uint32_t kprim_dynamic_shared(void);
 void kprim_trap(void);
 
 KPRIM uint32_t kprim_lane(void)

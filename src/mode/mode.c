@@ -241,11 +241,11 @@ void mode_function_of(CUfunction function, CUkernel kernel)
     EACH(function_of, function, kernel);
 }
 
-const void *mode_variant(const void *handle)
+const void *mode_variant(const void *handle, unsigned n)
 {
     const void *variant = NULL;
     for (unsigned i = 0; i < count && !variant; i++)
-        variant = active[i]->variant ? active[i]->variant(handle) : NULL;
+        variant = active[i]->variant ? active[i]->variant(handle, n) : NULL;
     return variant;
 }
 

@@ -110,8 +110,8 @@ struct mode {
     void (*library_in_context)(const void *library, CUmodule module);
     void (*function_found)(const void *handle, const void *owner, const char *name);
     void (*function_of)(CUfunction function, CUkernel kernel);  // cuKernelGetFunction
-    // Returns the kernel that the mode launches in place of this one; NULL: none.
-    const void *(*variant)(const void *handle);
+    // Returns the n-th kernel, from 0, that the mode may launch in place of this one; NULL: no more.
+    const void *(*variant)(const void *handle, unsigned n);
 
     // Launches and waits.
     // Called before the driver's call; they may change the launch (launch_call.h).
@@ -164,7 +164,7 @@ void mode_module_gone(const void *handle);
 void mode_library_in_context(const void *library, CUmodule module);
 void mode_function_found(const void *handle, const void *owner, const char *name);
 void mode_function_of(CUfunction function, CUkernel kernel);
-const void *mode_variant(const void *handle);
+const void *mode_variant(const void *handle, unsigned n);
 void mode_launch(const struct launch_call *launch);
 void mode_node(const struct launch_call *node);
 void mode_poll(void);

@@ -11,6 +11,7 @@
 #include "core/slab_pool.h"
 #include "pages/pages_address.h"
 #include "pages/pages_map.h"
+#include "track/track.h"
 
 enum {
     STEPS = 4,  // sizes of slots for each doubling
@@ -74,6 +75,17 @@ static unsigned class_of(uint64_t bytes, uint64_t unit, uint64_t *stride)
         shift++;
     }
     return shift * STEPS + (unsigned)steps;
+}
+
+static uint32_t units_of(uint64_t stride)
+{
+    return stride <= SMALL_STRIDE ? 1 : LARGE_UNITS;
+}
+
+uint64_t pages_packed_shape(uint64_t size, uint64_t unit, uint64_t *stride)
+{
+    class_of(size + PAGES_PACKED_GAP, unit, stride);
+    return units_of(*stride) * PAGES_ADDRESS_UNIT;
 }
 
 static uint64_t bytes_of(const struct packed_slab *s)
@@ -151,8 +163,10 @@ static struct pages_view *map_view(struct packed_slab *s, uint64_t peers)
         return NULL;
     *v = (struct pages_view){.slab = s, .peers = peers};
     // The unit behind the slab stays unmapped.
-    if (!pages_map(s->handle, bytes_of(s), s->units + 1, s->device, peers, &v->base))
+    if (!pages_map(s->handle, bytes_of(s), s->units + 1, s->device, peers, &v->base)) {
+        track_divided(v->base, bytes_of(s), s->stride);
         return v;
+    }
     slab_pool_put(&views, v);
     return NULL;
 }
@@ -179,7 +193,7 @@ static struct packed_slab *new_slab(CUdevice device, unsigned class, uint64_t st
     s->device = device;
     s->class = class;
     s->stride = stride;
-    s->units = stride <= SMALL_STRIDE ? 1 : LARGE_UNITS;
+    s->units = units_of(stride);
     s->slots = s->nfresh = (uint32_t)(bytes_of(s) / stride);
     for (uint32_t i = 0; i < s->slots; i++)
         s->fresh[i / 64] |= (uint64_t)1 << i % 64;

@@ -27,6 +27,9 @@
 
 enum { PAGES_PACKED_GAP = 256 };
 
+// Returns the bytes of a slab for buffers of `size` bytes, and the stride of its slots. Addresses of buffers
+// are multiples of `unit`.
+uint64_t pages_packed_shape(uint64_t size, uint64_t unit, uint64_t *stride);
 // Takes a slot for a buffer of `size` bytes, and makes it accessible for the device and its peers. Returns 0
 // with *memory, and the address and bytes of the slot; -ENOMEM if the driver has no memory or no addresses;
 // -ENOSPC if the budget does not allow it.

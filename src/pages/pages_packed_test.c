@@ -6,48 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launch/kernel_fault.h"
-#include "mode/mode_testing.h"
-#include "pages/pages.h"
+#include "pages/pages_address.h"
+#include "pages/pages_testing.h"
+#include "track/track.h"
 
 enum { LIVE = 300, ROUNDS = 20000, KEPT = 1 << 16 };
 
-void kernel_fault_report(CUresult r)
+// What was last said of memory that is cut into slots.
+static struct {
+    uint64_t base, bytes, stride;
+} cut;
+
+static void note_cut(uint64_t base, uint64_t bytes, uint64_t stride)
 {
+    cut.base = base;
+    cut.bytes = bytes;
+    cut.stride = stride;
 }
 
-unsigned launch_ring_recent(const char **names, unsigned most)
-{
-    return 0;
-}
-
-WRAP(cuMemAddressReserve, (CUdeviceptr * p, size_t n, size_t a, CUdeviceptr at, unsigned long long f),
-     (p, n, a, at, f))
-WRAP(cuMemCreate,
-     (CUmemGenericAllocationHandle * h, size_t n, const CUmemAllocationProp *p, unsigned long long f),
-     (h, n, p, f))
-WRAP(cuMemMap, (CUdeviceptr p, size_t n, size_t o, CUmemGenericAllocationHandle h, unsigned long long f),
-     (p, n, o, h, f))
-WRAP(cuMemSetAccess, (CUdeviceptr p, size_t n, const CUmemAccessDesc *d, size_t count), (p, n, d, count))
+static const struct track_listener listener = {.divided = note_cut};
 
 static int setup(void **state)
 {
-    use_cpu_device();
-    REAL(cuMemRelease), REAL(cuMemUnmap), REAL(cuMemGetAllocationGranularity), REAL(cuEventSynchronize);
-    REAL(cuDeviceGetMemPool), REAL(cuDeviceGetDefaultMemPool), REAL(cuStreamGetId), REAL(cuMemAddressFree);
-    TRIED(cuMemAddressReserve), TRIED(cuMemCreate), TRIED(cuMemMap), TRIED(cuMemSetAccess);
-    guard.options.mode = 1 << OPTION_MODE_PAGES;
-    guard.options.pages_own = 1 << 20;
-    guard.options.pages_budget = (uint64_t)1 << 30;
+    track_listen(&listener);
     guard.options.pages_small = OPTION_PAGES_SMALL_PACKED;
-    pages_start();
-    if (!pages_on || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
-        return -1;
-    CUdeviceptr p;
-    CUresult r;
-    bool good = pages_alloc(&p, 100, &r) && pages_free(p, DRIVER_cuMemFree_v2, &r) && !r;
-    pages_reclaim();
-    return !good;
+    return pages_testing_start((uint64_t)1 << 30);
 }
 
 struct buffer {
@@ -180,12 +163,28 @@ static void any_call_may_fail(void **state)
     assert_int_equal(available(), before);
 }
 
+// Every buffer lies in a slot of a range that was announced before.
+static void slots_are_announced(void **state)
+{
+    for (size_t size = 1; size < 1 << 20; size = size * 3 + 1) {
+        CUdeviceptr p;
+        CUresult r;
+        cut.bytes = 0;
+        pages_packed_trim();
+        assert_true(pages_alloc(&p, size, &r));
+        assert_true(cut.bytes && p - cut.base < cut.bytes && cut.base % PAGES_ADDRESS_UNIT == 0);
+        assert_int_equal((p - cut.base) % cut.stride, 0);
+        assert_true(size + PAGES_PACKED_GAP <= cut.stride);
+        assert_true(pages_free(p, DRIVER_cuMemFree_v2, &r) && !r);
+        pages_reclaim();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_address_serves_twice),
-        cmocka_unit_test(memory_is_used_again),
-        cmocka_unit_test(contents_stay),
+        cmocka_unit_test(no_address_serves_twice), cmocka_unit_test(memory_is_used_again),
+        cmocka_unit_test(contents_stay),           cmocka_unit_test(slots_are_announced),
         cmocka_unit_test(any_call_may_fail),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -105,14 +105,14 @@ static bool can_copy(const struct ptx_func *f)
     return true;
 }
 
-static struct ptx_func *copy(struct checking *k, const struct ptx_func *f)
+static struct ptx_func *copy(struct checking *k, const struct ptx_func *f, struct str prefix)
 {
     struct str name = ptx_func_name(k->c->m, f);
-    char *text = arena_alloc(&k->c->m->arena, sizeof KCHECK_PREFIX + name.len);
+    char *text = arena_alloc(&k->c->m->arena, prefix.len + name.len + 1);
     if (!text)
         return NULL;
-    memcpy(mempcpy(text, KCHECK_PREFIX, sizeof KCHECK_PREFIX - 1), name.ptr, name.len);
-    return edit_clone_func(k->c->edit, f, (struct str){text, sizeof KCHECK_PREFIX - 1 + name.len});
+    memcpy(mempcpy(text, prefix.ptr, prefix.len), name.ptr, name.len);
+    return edit_clone_func(k->c->edit, f, (struct str){text, prefix.len + name.len});
 }
 
 static int copy_functions(struct checking *k)
@@ -134,7 +134,7 @@ static int copy_functions(struct checking *k)
         if (about->why != PASS_REWRITTEN)
             continue;
         bool in_place = !f->is_entry && taken[f->sym];
-        k->copies[i] = in_place ? f : copy(k, f);
+        k->copies[i] = in_place ? f : copy(k, f, STR(KCHECK_PREFIX));
         if (!k->copies[i])
             return edit_error(c->edit) ? edit_error(c->edit) : -ENOMEM;
     }
@@ -145,19 +145,12 @@ static int copy_functions(struct checking *k)
 
 static void redirect_calls(struct checking *k, struct ptx_func *f)
 {
-    const struct ptx_module *m = k->c->m;
     for (uint32_t i = 0; i < f->nstmts; i++) {
         const struct ptx_stmt *s = &f->stmts[i];
-        const struct ptx_operand *callee =
-            s->kind == PTX_INSN && s->form->id == PTX_OP_CALL ? ptx_operand(s, 1) : NULL;
-        if (!callee || callee->kind != PTX_SYM)
-            continue;
-        const struct ptx_sym *sym = ptx_sym_behind_alias(m, callee->id);
-        if (sym->kind != PTX_SYM_FUNC)
-            continue;
-        uint32_t to = map_get(&k->by_sym, ptx_sym(m, sym->func->sym)->name);
-        if (to != MAP_NONE && k->copies[to])
-            edit_set(k->c->edit, i, (unsigned)(callee - s->operands), edit_sym(k->copies[to]->sym));
+        uint32_t to = check_callee(k, s);
+        if (to != PTX_NONE && k->copies[to])
+            edit_set(k->c->edit, i, (unsigned)(ptx_operand(s, 1) - s->operands),
+                     edit_sym(k->copies[to]->sym));
     }
 }
 
@@ -219,23 +212,39 @@ static uint32_t most_pairs(const struct checking *k, const struct ptx_func *f)
     return f->is_entry && used < space ? (space - used) / 16 : 0;
 }
 
+// Adds the hidden parameter of a variant, and describes it.
+static int add_variant(struct check_func *k, struct pass_check_variant *to)
+{
+    to->npairs = (uint32_t)k->pairs.len;
+    to->hidden_bytes = KCHECK_HIDDEN + 16 * to->npairs;
+    to->pairs = ARENA_ARRAY(&k->k->c->result->arena, struct pass_check_pair, to->npairs + 1u);
+    if (!to->pairs)
+        return -ENOMEM;
+    if (to->npairs)
+        memcpy(to->pairs, k->pairs.items, to->npairs * sizeof *to->pairs);
+    k->hidden = edit_add_param(k->k->c->edit, k->f, PTX_B8, 16, to->hidden_bytes);
+    return 0;
+}
+
 static int add_kernel(struct check_func *k)
 {
-    struct arena *arena = &k->k->c->result->arena;
-    struct pass_check_kernel kernel = {.name = k->name,
-                                       .hidden = hidden_at(k->f),
-                                       .hidden_bytes = KCHECK_HIDDEN + 16 * (uint32_t)k->pairs.len,
-                                       .nparams = k->f->nparams,
-                                       .npairs = (uint32_t)k->pairs.len};
-    kernel.params = ARENA_ARRAY(arena, struct pass_check_param, kernel.nparams + 1u);
-    kernel.pairs = ARENA_ARRAY(arena, struct pass_check_pair, kernel.npairs + 1u);
-    if (!kernel.params || !kernel.pairs)
+    struct pass_check_kernel kernel = {
+        .name = k->name, .hidden = hidden_at(k->f), .nparams = k->f->nparams, .proof = STR("")};
+    kernel.params = ARENA_ARRAY(&k->k->c->result->arena, struct pass_check_param, kernel.nparams + 1u);
+    if (!kernel.params)
         return -ENOMEM;
     params_end(k->f, kernel.params);
-    if (kernel.npairs)
-        memcpy(kernel.pairs, k->pairs.items, kernel.npairs * sizeof *kernel.pairs);
-    k->hidden = edit_add_param(k->k->c->edit, k->f, PTX_B8, 16, kernel.hidden_bytes);
-    return vec_push(&k->k->kernels, kernel);
+    int err = check_prove(k, &kernel);
+    if (!err)
+        err = add_variant(k, &kernel.full);
+    return err ? err : vec_push(&k->k->kernels, kernel);
+}
+
+// The kernel's row is the last one when its rest is added.
+static int add_entry(struct check_func *k)
+{
+    struct checking *all = k->k;
+    return k->rest ? add_variant(k, &all->kernels.items[all->kernels.len - 1].rest) : add_kernel(k);
 }
 
 static int analyse(struct check_func *k)
@@ -246,39 +255,120 @@ static int analyse(struct check_func *k)
     if (!err)
         err = flow_reaching(&k->flow, &k->reach);
     if (!err)
+        err = multiples_build(k->roots, &k->arena, &k->multiples);
+    if (!err)
         err = arrays(k);
     if (!err)
         err = check_plan(k);
+    if (!err)
+        err = check_find_passes(k);
     return err ? err : check_need(k);
 }
 
-static int check_function(struct checking *all, struct ptx_func *f, struct str name)
+// f: the copy that is rewritten. proof: NULL for functions that are no kernels. `rest`: the variant that leaves
+// out what it may cover.
+static int open_function(struct check_func *k, struct checking *all, uint32_t index, struct ptx_func *f,
+                         struct check_proof *proof, bool rest)
 {
-    struct check_func k = {
-        .k = all, .f = f, .name = name, .flow = {.m = all->c->m, .f = f}, .hidden = PTX_NONE};
-    arena_init(&k.arena, 0);
-    k.left.name = name;
-    k.most_pairs = most_pairs(all, f);
+    *k = (struct check_func){.k = all,
+                             .f = f,
+                             .name = all->c->result->funcs[index].name,
+                             .proof = proof,
+                             .rest = rest,
+                             .flow = {.m = all->c->m, .f = f},
+                             .slots = all->slots[index],
+                             .hidden = PTX_NONE};
+    arena_init(&k->arena, 0);
+    k->left.name = k->name;
+    k->most_pairs = most_pairs(all, f);
     int err = edit_error(all->c->edit);
-    if (!err)
-        err = analyse(&k);
+    return err ? err : analyse(k);
+}
+
+static void close_function(struct check_func *k)
+{
+    vec_free(&k->accesses);
+    vec_free(&k->ranges);
+    vec_free(&k->segments);
+    vec_free(&k->pairs);
+    vec_free(&k->params);
+    vec_free(&k->param_bounds);
+    vec_free(&k->passes);
+    vec_free(&k->declared);
+    flow_drop(&k->flow);
+    arena_free(&k->arena);
+}
+
+static int check_function(struct checking *all, uint32_t index, struct ptx_func *f, struct check_proof *proof,
+                          bool rest)
+{
+    struct check_func k;
+    int err = open_function(&k, all, index, f, proof, rest);
     if (!err && f->is_entry)
-        err = add_kernel(&k);
+        err = add_entry(&k);
     if (!err) {
-        edit_func(all->c->edit, f);
+        edit_func(all->c->edit, k.f);
         check_emit(&k);
-        redirect_calls(all, f);
-        err = vec_push(&all->funcs, k.left);
+        redirect_calls(all, k.f);
+        err = rest ? 0 : vec_push(&all->funcs, k.left);
     }
-    vec_free(&k.accesses);
-    vec_free(&k.ranges);
-    vec_free(&k.segments);
-    vec_free(&k.pairs);
-    vec_free(&k.params);
-    vec_free(&k.param_bounds);
-    flow_drop(&k.flow);
-    arena_free(&k.arena);
+    close_function(&k);
+    return edit_error(all->c->edit) ? edit_error(all->c->edit) : err;
+}
+
+// Makes the checked variants of a kernel.
+static int check_kernel(struct checking *k, uint32_t index)
+{
+    struct check_proof proof = {.ranges = NULL};
+    arena_init(&proof.arena, 0);
+    int err = check_function(k, index, k->copies[index], &proof, false);
+    if (!err && k->kernels.items[k->kernels.len - 1].proved == PASS_CHECK_REST) {
+        struct ptx_func *rest = copy(k, k->c->funcs[index], STR(KCHECK_REST_PREFIX));
+        err = rest ? check_function(k, index, rest, &proof, true) : -ENOMEM;
+    }
+    check_prove_free(&proof);
     return err;
+}
+
+// --- what functions get from their callers -----------------------------------------------------------------
+
+static bool has_pointers(const struct ptx_func *f)
+{
+    for (uint32_t i = 0; i < f->nparams; i++)
+        if (f->params[i].space == PTX_SPACE_PARAM && ptx_var_size(&f->params[i]) >= 8)
+            return true;
+    return false;
+}
+
+// Functions are analysed here and once more when they are rewritten, so that the analyses of one function
+// are in memory at a time.
+static int find_slots(struct checking *k)
+{
+    uint32_t n = k->c->result->nfuncs;
+    uint32_t *order = ARENA_ARRAY(&k->c->m->arena, uint32_t, n + 1u);
+    k->slots = ARENA_ARRAY(&k->c->m->arena, struct check_slots *, n + 1u);
+    if (!order || !k->slots)
+        return -ENOMEM;
+    memset(k->slots, 0, (n + 1u) * sizeof *k->slots);
+    int err = check_call_order(k, order);
+    for (uint32_t i = 0; i < n && !err && order[i] != PTX_NONE; i++) {
+        struct ptx_func *f = k->copies[order[i]];
+        if (!f || f == k->c->funcs[order[i]] || f->is_entry || !has_pointers(f))
+            continue;
+        struct check_func about;
+        struct check_slots *slots = NULL;
+        size_t sites = k->sites.len;
+        err = open_function(&about, k, order[i], f, NULL, false);
+        if (!err)
+            err = check_find_slots(&about, &slots);
+        close_function(&about);
+        k->sites.len = sites;
+        k->slots[order[i]] = slots;
+    }
+    for (uint32_t i = 0; i < n && !err; i++)
+        if (k->slots[i])
+            check_add_slots(k, k->copies[i], k->slots[i]);
+    return err ? err : edit_error(k->c->edit);
 }
 
 // --- the module --------------------------------------------------------------------------------------------
@@ -358,11 +448,12 @@ static int rewrite(struct checking *k)
         err = find_by_name(k);
     if (!err)
         err = copy_functions(k);
+    if (!err)
+        err = find_slots(k);
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
-        if (k->copies[i]) {
-            err = check_function(k, k->copies[i], c->result->funcs[i].name);
-            err = edit_error(c->edit) ? edit_error(c->edit) : err;
-        }
+        if (k->copies[i])
+            err =
+                k->copies[i]->is_entry ? check_kernel(k, i) : check_function(k, i, k->copies[i], NULL, false);
     if (!err)
         err = pass_add_symbol(c, STR(KCHECK_VARIABLE), sizeof(struct kcheck_module));
     return err ? err : keep_result(k);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The pass behind --mode=check: every global access of a kernel is compared with the bounds of the buffer
-// that its root points into (flow/roots.h). kcheck/kcheck.h says what kernels and the host share.
+// The pass behind --mode=check: every access of a kernel is compared with the bounds of the buffer, or of the
+// variable, that its root points into (flow/roots.h). kcheck/kcheck.h says what kernels and the host share.
 //
 // Each kernel NAME stays as it was, and gets a copy KCHECK_PREFIX NAME that checks, with one more
 // parameter. Functions get copies that checked code calls; one whose address is taken is changed in place,
@@ -12,6 +12,9 @@
 //   at the end of the function, for each segment:
 //   slow:   the segment again: each access first asks KCHECK_ACCESS, which may have it skipped
 //           bra back
+//
+// A kernel with accesses that a launch-time proof may cover, and others, has a second copy,
+// KCHECK_REST_PREFIX NAME, that checks only the others (pass_check_prove.c).
 //
 // A segment ends before an access whose address or guard cannot be computed where the segment starts, and
 // before any statement that must not be executed twice, or in two places by the lanes of a warp.
@@ -26,30 +29,69 @@
 // Bounds that the host computes for the root at `offset` of the program's parameters.
 struct pass_check_pair {
     uint32_t offset, span;
+    uint32_t align;  // the pair accepts nothing unless the root is a multiple of this
 };
 
 struct pass_check_param {
     uint32_t offset, size;
 };
 
-struct pass_check_kernel {
-    struct str name;                // the program's; the checked kernel is KCHECK_PREFIX name
-    uint32_t hidden, hidden_bytes;  // offset of the struct kcheck_hidden, and its size with the pairs
-    uint32_t nparams, npairs;
-    struct pass_check_param *params;  // the program's
+// A copy of a kernel that checks.
+struct pass_check_variant {
+    uint32_t hidden_bytes;  // of the struct kcheck_hidden and the pairs
+    uint32_t npairs;
     struct pass_check_pair *pairs;
+};
+
+// What is launched in place of a kernel if its proof (flow/proof.h) holds for the launch.
+enum pass_check_proved {
+    PASS_CHECK_FULL,  // the checked kernel all the same: it has no proof, or one that would save nothing
+    PASS_CHECK_REST,  // KCHECK_REST_PREFIX name, which checks what the proof does not cover
+    PASS_CHECK_BARE,  // the program's own kernel: the proof covers all that is checked
+    PASS_CHECK_PROVED_COUNT
+};
+
+// What a proof must say of one of its accesses. Not asked for: site is PASS_CHECK_UNASKED.
+struct pass_check_asked {
+    uint32_t site;   // the access in pass_check.sites
+    uint32_t root;   // offset of the parameter that must be its root; PASS_CHECK_ANY_ROOT
+    uint32_t align;  // the root, if it is a parameter, must be a multiple of this
+};
+#define PASS_CHECK_UNASKED UINT32_MAX
+#define PASS_CHECK_ANY_ROOT UINT32_MAX
+
+struct pass_check_kernel {
+    struct str name;  // the program's; the checked kernel is KCHECK_PREFIX name
+    uint32_t hidden;  // offset of the struct kcheck_hidden
+    uint32_t nparams;
+    struct pass_check_param *params;  // the program's
+    struct pass_check_variant full, rest;
+    uint8_t proved;      // enum pass_check_proved; the rest is there if it is not FULL
+    struct str proof;    // a proof program, aligned to 8
+    uint32_t naccesses;  // of the proof
+    struct pass_check_asked *asked;
 };
 
 // What the bounds of an access come from; the paper's figure 8 counts these.
 enum pass_check_root {
     PASS_CHECK_PARAM,     // a parameter of the kernel
-    PASS_CHECK_VARIABLE,  // a variable of the module
+    PASS_CHECK_VARIABLE,  // a variable, of any space
     PASS_CHECK_LOADED,    // a pointer that was loaded, returned or passed to a function
     PASS_CHECK_WEB,       // one of several of these
     PASS_CHECK_OWN,       // the address itself
     PASS_CHECK_ROOTS
 };
 extern const char *const pass_check_root_names[PASS_CHECK_ROOTS];
+
+// Where the memory is that an access was meant for.
+enum pass_check_space {
+    PASS_CHECK_IN_GLOBAL,  // or anywhere, by a generic address
+    PASS_CHECK_IN_SHARED,
+    PASS_CHECK_IN_LOCAL,
+    PASS_CHECK_IN_CONST,
+    PASS_CHECK_IN_PARAM,
+    PASS_CHECK_SPACES
+};
 
 // A place in the source, innermost first: inlined functions, then the function itself.
 struct pass_check_frame {
@@ -67,17 +109,19 @@ struct pass_check_site {
     uint32_t width;
     uint8_t flags;        // enum kcheck_flags: READS, WRITES, ATOMIC, GENERIC
     uint8_t root;         // enum pass_check_root
-    struct str variable;  // VARIABLE: its name and size
+    uint8_t space;        // enum pass_check_space
+    struct str variable;  // VARIABLE: its name and size; 0: of dynamic shared memory
     uint64_t size;
     uint32_t nframes;
     struct pass_check_frame *frames;
 };
 
-// Why an access of a rewritten function is not checked.
+// Why an access of a rewritten function is not checked. The first three: it is not known to which variable
+// the address belongs.
 enum pass_check_left {
     PASS_CHECK_SHARED,
     PASS_CHECK_LOCAL,
-    PASS_CHECK_ELSEWHERE,   // a generic address of memory that is known not to be global
+    PASS_CHECK_ELSEWHERE,   // another space, or a generic address of memory that is known not to be global
     PASS_CHECK_COLLECTIVE,  // matrices
     PASS_CHECK_ASYNC,
     PASS_CHECK_UNSIZED,  // a register or a tensor map has the size, or it is not known

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Bounds that are kept in registers: of pointers that are loaded, returned or merged.
+// Bounds that are kept in registers: of pointers that are loaded, passed, returned or merged.
 //
-// A VALUE's bounds are looked up in the table right behind its definition. Where different roots meet in a
+// A VALUE's bounds are looked up in the table right behind its definition, unless it is a parameter of a
+// function that gets them from its callers (pass_check_calls.c). Where different roots meet in a
 // register, the register has a shadow, two more registers that are set to the new bounds whenever the
 // register is written; at the start of the block in which they meet, the WEB's bounds are copied from the
 // shadow.
@@ -106,6 +107,8 @@ int check_need(struct check_func *k)
         else if (r->root.kind != ROOTS_PARAM)
             need_root(&n, r->root);
     }
+    for (size_t i = 0; i < k->passes.len; i++)
+        need_root(&n, k->passes.items[i].root);
     while (n.work.len && !n.err)
         need_inputs(&n, n.work.items[--n.work.len]);
     vec_free(&n.work);
@@ -121,10 +124,29 @@ static void new_bounds(struct check_func *k, struct check_bounds *b)
     b->size = edit_new_reg(k->k->c->edit, PTX_U64);
 }
 
+// Values that are loaded from one slot share its registers.
+static void share_slot(struct check_func *k, uint32_t v)
+{
+    uint32_t slot = k->bounds[v].needed ? check_slot_of(k, v) : CHECK_MOST_SLOTS;
+    if (slot == CHECK_MOST_SLOTS) {
+        new_bounds(k, &k->bounds[v]);
+        return;
+    }
+    if (!k->slot_bounds[slot].needed) {
+        k->slot_bounds[slot].needed = true;
+        new_bounds(k, &k->slot_bounds[slot]);
+    }
+    k->bounds[v] = k->slot_bounds[slot];
+}
+
 void check_bounds_registers(struct check_func *k)
 {
     for (uint32_t v = 0; v < k->reach->value.len; v++)
-        new_bounds(k, &k->bounds[v]);
+        share_slot(k, v);
+    for (size_t i = 0; i < k->passes.len; i++) {
+        k->passes.items[i].base = edit_new_reg(k->k->c->edit, PTX_U64);
+        k->passes.items[i].size = edit_new_reg(k->k->c->edit, PTX_U64);
+    }
     for (uint32_t r = 0; r < k->reach->regs->n; r++)
         new_bounds(k, &k->shadow[r]);
     for (size_t i = 0; i < k->param_bounds.len; i++)
@@ -183,9 +205,8 @@ void check_lookup(struct check_func *k, enum edit_place place, uint32_t at, stru
         edit_reg(k->slot), edit_reg(k->first), edit_reg(k->ok), edit_sym(k->k->variable));
 }
 
-// Sets two registers to the bounds of a root.
-static void set_bounds(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
-                       uint32_t base, uint32_t size)
+void check_set_bounds(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
+                      uint32_t base, uint32_t size)
 {
     const struct check_bounds *known = check_bounds_of(k, root);
     if (known && known->needed) {
@@ -195,10 +216,8 @@ static void set_bounds(struct check_func *k, enum edit_place place, uint32_t at,
         int64_t pair = KCHECK_HIDDEN + 16 * (int64_t)check_pair(k, root.id, 1);
         PUT(k, place, at, "ld.param.u64 %0, [%1];\nld.param.u64 %2, [%3];", edit_reg(base),
             edit_sym_at(k->hidden, pair), edit_reg(size), edit_sym_at(k->hidden, pair + 8));
-    } else if (root.kind == ROOTS_VARIABLE) {
-        uint64_t bytes = ptx_var_size(ptx_sym(k->k->c->m, root.id)->var);
-        PUT(k, place, at, "mov.u64 %0, %1;\nmov.u64 %2, %3;", edit_reg(base), edit_sym(root.id),
-            edit_reg(size), edit_imm((int64_t)bytes));
+    } else if (check_is_variable(root)) {
+        check_variable_bounds(k, place, at, root, base, size);
     } else {
         PUT(k, place, at, "mov.u64 %0, 0;\nmov.u64 %1, 0;", edit_reg(base), edit_reg(size));
     }
@@ -208,8 +227,8 @@ static void set_bounds(struct check_func *k, enum edit_place place, uint32_t at,
 static void set_sum(struct check_func *k, const struct roots_of sides[2], const struct check_bounds *b,
                     enum edit_place place, uint32_t at)
 {
-    set_bounds(k, place, at, sides[0], k->root, k->limit);
-    set_bounds(k, place, at, sides[1], k->base, k->size);
+    check_set_bounds(k, place, at, sides[0], k->root, k->limit);
+    check_set_bounds(k, place, at, sides[1], k->base, k->size);
     PUT(k, place, at,
         "mov.u64 %0, 0;\nmov.u64 %1, 0;\n"
         "setp.eq.u64 %6, %5, 0;\nsetp.ne.and.u64 %6, %3, 0, %6;\n@%6 mov.u64 %0, %2;\n@%6 mov.u64 %1, %3;\n"
@@ -225,36 +244,50 @@ static void set_merged(struct check_func *k, uint32_t v, enum edit_place place, 
     const struct check_bounds *b = &k->bounds[v];
     struct roots_of picked[2];
     if (s->form->id == PTX_OP_SELP && roots_picked(k->roots, v, picked)) {
-        set_bounds(k, place, at, picked[0], k->root, k->limit);
-        set_bounds(k, place, at, picked[1], k->base, k->size);
+        check_set_bounds(k, place, at, picked[0], k->root, k->limit);
+        check_set_bounds(k, place, at, picked[1], k->base, k->size);
         PUT(k, place, at, "selp.b64 %0, %1, %2, %6;\nselp.b64 %3, %4, %5, %6;", edit_reg(b->base),
             edit_reg(k->root), edit_reg(k->base), edit_reg(b->size), edit_reg(k->limit), edit_reg(k->size),
             *ptx_operand(s, 3));
     } else if (roots_summed(k->roots, v, picked)) {
         set_sum(k, picked, b, place, at);
+    } else if (check_is_narrow(k, k->reach->regs->reg[value->reg]) &&
+               (s->guard == PTX_NONE || k->roots->made[v].id == v)) {
+        PUT(k, place, at, "mov.u64 %0, 0;\nmov.u64 %1, 0;", edit_reg(b->base), edit_reg(b->size));
     } else if (s->guard == PTX_NONE || k->roots->made[v].id == v) {
         check_lookup(k, place, at, edit_reg(k->reach->regs->reg[value->reg]), b->base, b->size);
     } else {
-        set_bounds(k, place, at, k->roots->of[value->input], b->base, b->size);
-        set_bounds(k, place, at, k->roots->made[v], k->base, k->size);
+        check_set_bounds(k, place, at, k->roots->of[value->input], b->base, b->size);
+        check_set_bounds(k, place, at, k->roots->made[v], k->base, k->size);
         PUT(k, place, at, "@%0 mov.u64 %1, %2;\n@%0 mov.u64 %3, %4;", edit_guard(s), edit_reg(b->base),
             edit_reg(k->base), edit_reg(b->size), edit_reg(k->size));
     }
+}
+
+// Sets the bounds of a pointer that is a root itself.
+static void set_root(struct check_func *k, uint32_t v, enum edit_place place, uint32_t at)
+{
+    const struct check_bounds *b = &k->bounds[v];
+    const struct check_pass *passed = check_pass_of(k, v);
+    if (passed)
+        PUT(k, place, at, "mov.u64 %0, %1;\nmov.u64 %2, %3;", edit_reg(b->base), edit_reg(passed->base),
+            edit_reg(b->size), edit_reg(passed->size));
+    else if (check_slot_of(k, v) == CHECK_MOST_SLOTS)
+        check_lookup(k, place, at, edit_reg(k->reach->regs->reg[k->reach->value.items[v].reg]), b->base,
+                     b->size);
 }
 
 // Sets the bounds, and the shadow, of a value that has just been written.
 static void set_value(struct check_func *k, uint32_t v, enum edit_place place, uint32_t at)
 {
     const struct reach_value *value = &k->reach->value.items[v];
-    if (k->bounds[v].needed) {
-        if (k->roots->of[v].kind == ROOTS_WEB)
-            set_merged(k, v, place, at);
-        else
-            check_lookup(k, place, at, edit_reg(k->reach->regs->reg[value->reg]), k->bounds[v].base,
-                         k->bounds[v].size);
-    }
+    if (k->bounds[v].needed && k->roots->of[v].kind == ROOTS_WEB)
+        set_merged(k, v, place, at);
+    else if (k->bounds[v].needed)
+        set_root(k, v, place, at);
     if (k->feeds[v])
-        set_bounds(k, place, at, k->roots->of[v], k->shadow[value->reg].base, k->shadow[value->reg].size);
+        check_set_bounds(k, place, at, k->roots->of[v], k->shadow[value->reg].base,
+                         k->shadow[value->reg].size);
 }
 
 void check_bounds_after(struct check_func *k, uint32_t stmt, enum edit_place place, uint32_t at)
@@ -297,6 +330,11 @@ static void load_param(struct check_func *k, uint32_t offset)
 
 void check_bounds_entry(struct check_func *k)
 {
+    for (uint32_t i = 0; k->slots && i < k->slots->n; i++)
+        if (k->slot_bounds[i].needed)
+            PUT(k, EDIT_ENTRY, 0, "ld.param.u64 %0, [%1];\nld.param.u64 %2, [%3];",
+                edit_reg(k->slot_bounds[i].base), edit_sym(k->slots->at[i].base),
+                edit_reg(k->slot_bounds[i].size), edit_sym(k->slots->at[i].size));
     for (size_t i = 0; i < k->params.len; i++) {
         load_param(k, k->params.items[i]);
         check_lookup(k, EDIT_ENTRY, 0, edit_reg(k->t), k->param_bounds.items[i].base,

@@ -2,10 +2,14 @@
 // What pass_check.h declares, as lines of words. Text that may contain spaces ends its line.
 //
 //   check KERNELS SITES FUNCTIONS
-//   checked NAME HIDDEN BYTES PARAMS PAIRS          for each kernel, followed by its
+//   checked NAME HIDDEN PARAMS PROVED               for each kernel, followed by its
 //   param OFFSET SIZE
-//   pair OFFSET SPAN
-//   site FUNCTION LINE WIDTH FLAGS ROOT FRAMES TEXT for each site, followed by its
+//   variant BYTES PAIRS                             the full one, followed by its
+//   pair OFFSET SPAN ALIGN
+//   proof SIZE ACCESSES DIGITS                      unless PROVED is FULL; bytes in hexadecimal; followed by
+//   asked SITE ROOT ALIGN                           for each of its accesses, and by the rest's
+//   variant ...                                     if PROVED is REST
+//   site FUNCTION LINE WIDTH FLAGS ROOT SPACE FRAMES TEXT   for each site, followed by its
 //   variable NAME SIZE                              if the root is one
 //   frame LINE INLINED FUNCTION<tab>FILE            innermost first
 //   left NAME NUMBER ...                            for each function: accesses that are not checked, by kind
@@ -13,24 +17,48 @@
 
 #include <errno.h>
 
+#include "flow/proof.h"
 #include "pass/pass_words.h"
 
 // --- writing -----------------------------------------------------------------------------------------------
 
+static void write_variant(const struct pass_check_variant *v, struct out *to)
+{
+    out_fmt(to, "variant %u %u\n", v->hidden_bytes, v->npairs);
+    for (uint32_t i = 0; i < v->npairs; i++)
+        out_fmt(to, "pair %u %u %u\n", v->pairs[i].offset, v->pairs[i].span, v->pairs[i].align);
+}
+
+static void write_proof(const struct pass_check_kernel *k, struct out *to)
+{
+    static const char digits[] = "0123456789abcdef";
+    out_fmt(to, "proof %zu %u ", k->proof.len, k->naccesses);
+    for (size_t i = 0; i < k->proof.len; i++) {
+        unsigned char c = (unsigned char)k->proof.ptr[i];
+        out_char(to, digits[c >> 4]);
+        out_char(to, digits[c & 15]);
+    }
+    out_char(to, '\n');
+    for (uint32_t i = 0; i < k->naccesses; i++)
+        out_fmt(to, "asked %u %u %u\n", k->asked[i].site, k->asked[i].root, k->asked[i].align);
+}
+
 static void write_kernel(const struct pass_check_kernel *k, struct out *to)
 {
-    out_fmt(to, "checked " STR_FMT " %u %u %u %u\n", STR_ARG(k->name), k->hidden, k->hidden_bytes, k->nparams,
-            k->npairs);
+    out_fmt(to, "checked " STR_FMT " %u %u %u\n", STR_ARG(k->name), k->hidden, k->nparams, k->proved);
     for (uint32_t i = 0; i < k->nparams; i++)
         out_fmt(to, "param %u %u\n", k->params[i].offset, k->params[i].size);
-    for (uint32_t i = 0; i < k->npairs; i++)
-        out_fmt(to, "pair %u %u\n", k->pairs[i].offset, k->pairs[i].span);
+    write_variant(&k->full, to);
+    if (k->proved != PASS_CHECK_FULL)
+        write_proof(k, to);
+    if (k->proved == PASS_CHECK_REST)
+        write_variant(&k->rest, to);
 }
 
 static void write_site(const struct pass_check_site *s, struct out *to)
 {
-    out_fmt(to, "site " STR_FMT " %u %u %u %u %u " STR_FMT "\n", STR_ARG(s->function), s->line, s->width,
-            s->flags, s->root, s->nframes, STR_ARG(s->text));
+    out_fmt(to, "site " STR_FMT " %u %u %u %u %u %u " STR_FMT "\n", STR_ARG(s->function), s->line, s->width,
+            s->flags, s->root, s->space, s->nframes, STR_ARG(s->text));
     if (s->root == PASS_CHECK_VARIABLE)
         out_fmt(to, "variable " STR_FMT " %llu\n", STR_ARG(s->variable), (unsigned long long)s->size);
     for (uint32_t i = 0; i < s->nframes; i++) {
@@ -120,29 +148,87 @@ static void *rows(struct reading *r, uint32_t n, size_t size)
     return p;
 }
 
+static void read_variant(struct reading *r, struct pass_check_variant *v)
+{
+    struct str line = next(r, STR("variant"));
+    v->hidden_bytes = number(r, &line, UINT32_MAX);
+    v->npairs = number(r, &line, UINT32_MAX);
+    ends(r, line);
+    v->pairs = rows(r, v->npairs, sizeof *v->pairs);
+    for (uint32_t i = 0; i < v->npairs && !r->err; i++) {
+        line = next(r, STR("pair"));
+        v->pairs[i].offset = number(r, &line, UINT32_MAX);
+        v->pairs[i].span = number(r, &line, UINT32_MAX);
+        v->pairs[i].align = number(r, &line, UINT32_MAX);
+        ends(r, line);
+    }
+}
+
+static int digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static struct str read_bytes(struct reading *r, struct str digits)
+{
+    size_t size = digits.len / 2;
+    char *bytes = r->err ? NULL : arena_alloc(r->arena, size + 1);
+    if (!bytes) {
+        fail(r, -ENOMEM);
+        return STR("");
+    }
+    for (size_t i = 0; i < size; i++) {
+        int high = digit(digits.ptr[2 * i]), low = digit(digits.ptr[2 * i + 1]);
+        if (high < 0 || low < 0)
+            fail(r, -EINVAL);
+        bytes[i] = (char)(high * 16 + low);
+    }
+    return (struct str){bytes, size};
+}
+
+static void read_proof(struct reading *r, struct pass_check_kernel *k)
+{
+    struct str line = next(r, STR("proof"));
+    struct proof proof;
+    uint32_t size = number(r, &line, UINT32_MAX / 2);
+    k->naccesses = number(r, &line, PROOF_MOST_ACCESSES);
+    if (line.len != 2 * (size_t)size)
+        fail(r, -EINVAL);
+    k->proof = read_bytes(r, line);
+    if (r->err || proof_read(k->proof.ptr, k->proof.len, &proof) || proof.head->naccesses != k->naccesses) {
+        fail(r, -EINVAL);
+        return;
+    }
+    k->asked = rows(r, k->naccesses, sizeof *k->asked);
+    for (uint32_t i = 0; i < k->naccesses && !r->err; i++) {
+        line = next(r, STR("asked"));
+        k->asked[i].site = number(r, &line, UINT32_MAX);
+        k->asked[i].root = number(r, &line, UINT32_MAX);
+        k->asked[i].align = number(r, &line, UINT32_MAX);
+        ends(r, line);
+    }
+}
+
 static void read_kernel(struct reading *r, struct pass_check_kernel *k)
 {
     struct str line = next(r, STR("checked"));
-    k->name = name(r, &line);
+    *k = (struct pass_check_kernel){.name = name(r, &line), .proof = STR("")};
     k->hidden = number(r, &line, UINT32_MAX);
-    k->hidden_bytes = number(r, &line, UINT32_MAX);
     k->nparams = number(r, &line, UINT32_MAX);
-    k->npairs = number(r, &line, UINT32_MAX);
+    k->proved = (uint8_t)number(r, &line, PASS_CHECK_PROVED_COUNT - 1);
     ends(r, line);
     k->params = rows(r, k->nparams, sizeof *k->params);
-    k->pairs = rows(r, k->npairs, sizeof *k->pairs);
     for (uint32_t i = 0; i < k->nparams && !r->err; i++) {
         line = next(r, STR("param"));
         k->params[i].offset = number(r, &line, UINT32_MAX);
         k->params[i].size = number(r, &line, UINT32_MAX);
         ends(r, line);
     }
-    for (uint32_t i = 0; i < k->npairs && !r->err; i++) {
-        line = next(r, STR("pair"));
-        k->pairs[i].offset = number(r, &line, UINT32_MAX);
-        k->pairs[i].span = number(r, &line, UINT32_MAX);
-        ends(r, line);
-    }
+    read_variant(r, &k->full);
+    if (k->proved != PASS_CHECK_FULL && !r->err)
+        read_proof(r, k);
+    if (k->proved == PASS_CHECK_REST && !r->err)
+        read_variant(r, &k->rest);
 }
 
 static void read_frame(struct reading *r, struct pass_check_frame *f)
@@ -162,6 +248,7 @@ static void read_site(struct reading *r, struct pass_check_site *s)
     s->width = number(r, &line, UINT16_MAX);
     s->flags = (uint8_t)number(r, &line, UINT8_MAX);
     s->root = (uint8_t)number(r, &line, PASS_CHECK_ROOTS - 1);
+    s->space = (uint8_t)number(r, &line, PASS_CHECK_SPACES - 1);
     s->nframes = number(r, &line, PASS_CHECK_FRAMES);
     s->text = keep(r, line);
     if (s->root == PASS_CHECK_VARIABLE && !r->err) {

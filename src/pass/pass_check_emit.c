@@ -75,6 +75,13 @@ static void limit_of(struct check_func *k, uint32_t at, uint32_t size, uint32_t 
                edit_imm((int64_t)span - 1));
 }
 
+// Returns the limit for a variable whose size is known.
+static int64_t limit_in(const struct check_func *k, const struct check_range *r)
+{
+    uint64_t size = ptx_var_size(ptx_sym(k->k->c->m, r->root.id)->var), span = span_of(r);
+    return span <= size ? (int64_t)(size - span + 1) : 0;
+}
+
 // Sets k->limit, and returns the operand that is the base. address: a register that holds the address of the
 // range's first byte, for ranges without a root.
 static struct ptx_operand bounds(struct check_func *k, uint32_t at, const struct check_range *r,
@@ -85,10 +92,12 @@ static struct ptx_operand bounds(struct check_func *k, uint32_t at, const struct
         int64_t pair = KCHECK_HIDDEN + 16 * (int64_t)r->pair;
         BEFORE(k, at, "ld.param.u64 %0, [%1];\nld.param.u64 %2, [%3];", edit_reg(k->base),
                edit_sym_at(k->hidden, pair), edit_reg(k->limit), edit_sym_at(k->hidden, pair + 8));
-    } else if (r->root.kind == ROOTS_VARIABLE) {
-        uint64_t size = ptx_var_size(ptx_sym(k->k->c->m, r->root.id)->var), span = span_of(r);
-        BEFORE(k, at, "mov.u64 %0, %1;\nmov.u64 %2, %3;", edit_reg(k->base), edit_sym(r->root.id),
-               edit_reg(k->limit), edit_imm(span <= size ? (int64_t)(size - span + 1) : 0));
+    } else if (check_is_dynamic(k, r->root)) {
+        check_variable_bounds(k, EDIT_BEFORE, at, r->root, k->base, k->size);
+        limit_of(k, at, k->size, span_of(r));
+    } else if (check_is_variable(r->root)) {
+        check_variable_base(k, EDIT_BEFORE, at, r->root, k->base);
+        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->limit), edit_imm(limit_in(k, r)));
     } else if (known && known->needed) {
         limit_of(k, at, known->size, span_of(r));
         return edit_reg(known->base);
@@ -109,11 +118,77 @@ static void address_of(struct check_func *k, uint32_t segment, const struct chec
         BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_imm(r->low));
     } else {
         uint32_t reg = r->value == REACH_NONE ? r->reg : compute(k, segment, r->value);
-        if (r->low)
+        if (check_is_narrow(k, r->reg))
+            BEFORE(k, at, "add.s32 %0, %1, %2;\ncvt.u64.u32 %3, %0;", edit_reg(k->narrow), edit_reg(reg),
+                   edit_imm((int32_t)r->low), edit_reg(k->t));
+        else if (r->low)
             BEFORE(k, at, "add.s64 %0, %1, %2;", edit_reg(k->t), edit_reg(reg), edit_imm(r->low));
         else
             BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_reg(reg));
     }
+}
+
+// Sets k->bad also if the address is not aligned.
+static void check_aligned(struct check_func *k, uint32_t at, const struct check_range *r,
+                          struct ptx_operand guard, bool narrow)
+{
+    uint32_t reg = narrow ? k->x : k->root;
+    if (!r->align || r->by_host)
+        return;
+    if (r->guard == PTX_NONE)
+        BEFORE(k, at, narrow ? "setp.ne.or.u32 %0, %1, 0, %0;" : "setp.ne.or.u64 %0, %1, 0, %0;",
+               edit_reg(k->bad), edit_reg(reg));
+    else
+        BEFORE(k, at,
+               narrow ? "setp.ne.and.u32 %2, %1, 0, %3;\nor.pred %0, %0, %2;"
+                      : "setp.ne.and.u64 %2, %1, 0, %3;\nor.pred %0, %0, %2;",
+               edit_reg(k->bad), edit_reg(reg), edit_reg(k->other), guard);
+}
+
+// Sets k->root to what the address in k->t, or k->x to what the one in a register of 32 bits, is more than a
+// multiple of the alignment.
+static void take_rest(struct check_func *k, uint32_t at, const struct check_range *r, uint32_t narrow)
+{
+    int64_t mask = (int64_t)r->align - 1;
+    if (!r->align || r->by_host)
+        return;
+    if (narrow != PTX_NONE)
+        BEFORE(k, at, "add.s32 %0, %1, %2;\nand.b32 %0, %0, %3;", edit_reg(k->x), edit_reg(narrow),
+               edit_imm(r->aligned_at & mask), edit_imm(mask));
+    else if ((r->aligned_at - r->low) & mask)
+        BEFORE(k, at, "add.s64 %0, %1, %2;\nand.b64 %0, %0, %3;", edit_reg(k->root), edit_reg(k->t),
+               edit_imm((r->aligned_at - r->low) & mask), edit_imm(mask));
+    else
+        BEFORE(k, at, "and.b64 %0, %1, %2;", edit_reg(k->root), edit_reg(k->t), edit_imm(mask));
+}
+
+// The same as the end of check_range, for the address of a variable in a register of 32 bits.
+static void check_narrow(struct check_func *k, uint32_t segment, const struct check_range *r, bool more,
+                         struct ptx_operand guard)
+{
+    uint32_t at = k->segments.items[segment].first;
+    uint32_t reg = r->value == REACH_NONE ? r->reg : compute(k, segment, r->value);
+    struct ptx_operand limit = edit_reg(k->narrow_limit);
+    take_rest(k, at, r, reg);
+    BEFORE(k, at, "mov.u32 %0, %1;\nsub.u32 %2, %3, %0;", edit_reg(k->narrow_base), edit_sym(r->root.id),
+           edit_reg(k->narrow), edit_reg(reg));
+    if (r->low)
+        BEFORE(k, at, "add.s32 %0, %0, %1;", edit_reg(k->narrow), edit_imm((int32_t)r->low));
+    if (!check_is_dynamic(k, r->root))
+        limit = edit_imm(limit_in(k, r));
+    else
+        BEFORE(k, at, "mov.u32 %0, %dynamic_smem_size;", limit);
+    if (check_is_dynamic(k, r->root) && span_of(r) > 1)
+        BEFORE(k, at, "sub.s32 %0, %0, %1;\nmax.s32 %0, %0, 0;", limit, edit_imm((int64_t)span_of(r) - 1));
+    if (r->guard == PTX_NONE)
+        BEFORE(k, at, more ? "setp.ge.or.u32 %0, %1, %2, %0;" : "setp.ge.u32 %0, %1, %2;", edit_reg(k->bad),
+               edit_reg(k->narrow), limit);
+    else
+        BEFORE(k, at,
+               more ? "setp.ge.and.u32 %3, %1, %2, %4;\nor.pred %0, %0, %3;"
+                    : "setp.ge.and.u32 %0, %1, %2, %4;",
+               edit_reg(k->bad), edit_reg(k->narrow), limit, edit_reg(k->other), guard);
+    check_aligned(k, at, r, guard, true);
 }
 
 // Sets k->bad if the range is not inside; `more`: it may be set already.
@@ -125,8 +200,13 @@ static void check_range(struct check_func *k, uint32_t segment, const struct che
         guard = edit_reg(r->guard_value == REACH_NONE ? r->guard : compute(k, segment, r->guard_value));
         guard.negated = r->guard_negated;
     }
+    if (r->root.kind == ROOTS_VARIABLE && check_is_narrow(k, r->reg)) {
+        check_narrow(k, segment, r, more, guard);
+        return;
+    }
     address_of(k, segment, r);
     struct ptx_operand base = bounds(k, at, r, k->t);
+    take_rest(k, at, r, PTX_NONE);
     BEFORE(k, at, "sub.u64 %0, %0, %1;", edit_reg(k->t), base);
     if (r->guard == PTX_NONE)
         BEFORE(k, at, more ? "setp.ge.or.u64 %0, %1, %2, %0;" : "setp.ge.u64 %0, %1, %2;", edit_reg(k->bad),
@@ -136,6 +216,7 @@ static void check_range(struct check_func *k, uint32_t segment, const struct che
                more ? "setp.ge.and.u64 %3, %1, %2, %4;\nor.pred %0, %0, %3;"
                     : "setp.ge.and.u64 %0, %1, %2, %4;",
                edit_reg(k->bad), edit_reg(k->t), edit_reg(k->limit), edit_reg(k->other), guard);
+    check_aligned(k, at, r, guard, false);
 }
 
 static void emit_fast(struct check_func *k, uint32_t segment)
@@ -192,8 +273,8 @@ static bool root_of(struct check_func *k, uint32_t at, struct roots_of root)
         BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->root), edit_reg(known->base));
         return true;
     }
-    if (root.kind == ROOTS_VARIABLE) {
-        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->root), edit_sym(root.id));
+    if (check_is_variable(root)) {
+        check_variable_base(k, EDIT_BEFORE, at, root, k->root);
         return true;
     }
     for (uint32_t i = 0; root.kind == ROOTS_PARAM && i < k->f->nparams; i++) {
@@ -210,21 +291,31 @@ static bool root_of(struct check_func *k, uint32_t at, struct roots_of root)
     return false;
 }
 
-// Asks KCHECK_ACCESS; k->bad is then set if the access is to be skipped.
-static void ask(struct check_func *k, uint32_t at, const struct check_access *a)
+// Asks KCHECK_ACCESS; k->bad is then set if the access is to be skipped. k->ok is set if it is known to be
+// inside; `known`: that may be.
+static void ask(struct check_func *k, uint32_t at, const struct check_access *a, bool known)
 {
     const struct pass_check_site *site = &k->k->sites.items[a->site];
     uint32_t flags = site->flags;
+    bool global = check_is_global((enum ptx_space)a->mem.space);
     if (root_of(k, at, a->root))
         flags |= KCHECK_ROOT;
-    if (a->root.kind == ROOTS_VARIABLE)
+    if (check_is_variable(a->root) || !global)
         flags |= KCHECK_VARIABLE_LEFT;
+    if (check_is_dynamic(k, a->root))
+        flags |= KCHECK_DYNAMIC;
+    if (check_align_of(a) > 1)
+        flags |= KCHECK_ALIGNED;
     BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->what),
            edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, flags)));
     // A web may hold numbers as well as pointers; those have no bounds.
-    if (a->root.kind == ROOTS_WEB)
+    if (a->root.kind == ROOTS_WEB && global)
         BEFORE(k, at, "setp.eq.u64 %0, %1, 0;\n@%0 mov.u64 %2, %3;", edit_reg(k->bad), edit_reg(k->root),
-               edit_reg(k->what), edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, site->flags)));
+               edit_reg(k->what),
+               edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, site->flags | (flags & KCHECK_ALIGNED))));
+    if (known)
+        BEFORE(k, at, "@%0 mov.u64 %1, %2;", edit_reg(k->ok), edit_reg(k->what),
+               edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, flags | KCHECK_INSIDE)));
     if (k->hidden == PTX_NONE)
         BEFORE(k, at, "mov.u64 %0, 0;", edit_reg(k->size));
     else
@@ -246,6 +337,21 @@ static bool own_range(const struct check_func *k, const struct check_access *a, 
     return a->root.kind != ROOTS_OWN && (a->root.kind != ROOTS_PARAM || r->pair != PTX_NONE);
 }
 
+// Sets k->ok if the address in k->t is inside; if it is aligned too, goes where the access is performed.
+static void inside_alone(struct check_func *k, uint32_t at, const struct check_access *a,
+                         const struct check_range *alone, uint32_t perform)
+{
+    struct ptx_operand base = bounds(k, at, alone, k->t);
+    BEFORE(k, at, "sub.u64 %0, %1, %2;\nsetp.lt.u64 %3, %0, %4;", edit_reg(k->root), edit_reg(k->t), base,
+           edit_reg(k->ok), edit_reg(k->limit));
+    if (check_align_of(a) == 1)
+        BEFORE(k, at, "@%0 bra %1;", edit_reg(k->ok), edit_sym(perform));
+    else
+        BEFORE(k, at, "and.b64 %0, %1, %2;\nsetp.eq.and.u64 %3, %0, 0, %4;\n@%3 bra %5;", edit_reg(k->root),
+               edit_reg(k->t), edit_imm((int64_t)check_align_of(a) - 1), edit_reg(k->bad), edit_reg(k->ok),
+               edit_sym(perform));
+}
+
 static void slow_access(struct check_func *k, uint32_t at, const struct check_access *a)
 {
     const struct ptx_stmt *s = &k->f->stmts[a->stmt];
@@ -254,19 +360,25 @@ static void slow_access(struct check_func *k, uint32_t at, const struct check_ac
     uint32_t next = edit_new_label(e), perform = edit_new_label(e);
     if (s->guard != PTX_NONE)
         BEFORE(k, at, "@!%0 bra %1;", edit_guard(s), edit_sym(next));
-    if (addr->sub == PTX_BASE_REG)
+    if (addr->sub == PTX_BASE_REG && check_is_narrow(k, addr->id))
+        BEFORE(k, at, "add.s32 %0, %1, %2;\ncvt.u64.u32 %3, %0;", edit_reg(k->narrow), edit_reg(addr->id),
+               edit_imm(addr->value), edit_reg(k->t));
+    else if (addr->sub == PTX_BASE_REG)
         BEFORE(k, at, "add.s64 %0, %1, %2;", edit_reg(k->t), edit_reg(addr->id), edit_imm(addr->value));
     else if (addr->sub == PTX_BASE_SYM)
         BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_sym_at(addr->id, addr->value));
     else
         BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_imm(addr->value));
     struct check_range alone;
-    if (own_range(k, a, &alone)) {
-        struct ptx_operand base = bounds(k, at, &alone, k->t);
-        BEFORE(k, at, "sub.u64 %0, %1, %2;\nsetp.lt.u64 %3, %0, %4;\n@%3 bra %5;", edit_reg(k->root),
-               edit_reg(k->t), base, edit_reg(k->bad), edit_reg(k->limit), edit_sym(perform));
-    }
-    ask(k, at, a);
+    bool known = own_range(k, a, &alone);
+    if (known)
+        inside_alone(k, at, a, &alone, perform);
+    // Outside of global memory, what has no bounds is performed; KCHECK_ACCESS knows nothing of it.
+    const struct check_bounds *b = check_bounds_of(k, a->root);
+    if (b && !check_is_global((enum ptx_space)a->mem.space))
+        BEFORE(k, at, "setp.eq.u64 %0, %1, 0;\n@%0 bra %2;", edit_reg(k->bad), edit_reg(b->size),
+               edit_sym(perform));
+    ask(k, at, a, known);
     BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(perform));
     clear_results(k, at, s);
     BEFORE(k, at, "bra %0;", edit_sym(next));
@@ -317,7 +429,8 @@ static void new_registers(struct check_func *k)
 {
     struct edit *e = k->k->c->edit;
     uint32_t *wide[] = {&k->t, &k->base, &k->limit, &k->size, &k->root, &k->what, &k->word, &k->first};
-    uint32_t *narrow[] = {&k->verdict, &k->slot, &k->x}, *bits[] = {&k->bad, &k->other, &k->ok};
+    uint32_t *narrow[] = {&k->verdict, &k->slot, &k->x, &k->narrow, &k->narrow_base, &k->narrow_limit},
+             *bits[] = {&k->bad, &k->other, &k->ok};
     for (unsigned i = 0; i < sizeof wide / sizeof *wide; i++)
         *wide[i] = edit_new_reg(e, PTX_U64);
     for (unsigned i = 0; i < sizeof narrow / sizeof *narrow; i++)
@@ -326,12 +439,14 @@ static void new_registers(struct check_func *k)
         *bits[i] = edit_new_reg(e, PTX_PRED);
 }
 
-static void emit_block(struct check_func *k, uint32_t block, uint32_t *segment)
+static void emit_block(struct check_func *k, uint32_t block, uint32_t *segment, size_t *pass)
 {
     check_bounds_block(k, block);
     for (uint32_t i = k->cfg->blocks[block].first; i < k->cfg->blocks[block].last; i++) {
         if (*segment < k->segments.len && k->segments.items[*segment].first == i)
             emit_fast(k, (*segment)++);
+        if (*pass < k->passes.len && k->passes.items[*pass].call == i)
+            *pass = check_emit_passes(k, *pass);
         if (k->f->stmts[i].kind == PTX_INSN)
             check_bounds_after(k, i, EDIT_AFTER, i);
     }
@@ -340,13 +455,14 @@ static void emit_block(struct check_func *k, uint32_t block, uint32_t *segment)
 void check_emit(struct check_func *k)
 {
     uint32_t segment = 0;
-    if (!k->segments.len)
+    size_t pass = 0;
+    if (!k->segments.len && !k->passes.len)
         return;
     new_registers(k);
     check_bounds_registers(k);
     check_bounds_entry(k);
     for (uint32_t b = 0; b < k->cfg->nblocks && !edit_error(k->k->c->edit); b++)
-        emit_block(k, b, &segment);
+        emit_block(k, b, &segment, &pass);
     if (edit_falls_off(k->f))
         BEFORE(k, k->f->nstmts, "ret;");
     for (size_t i = 0; i < k->segments.len && !edit_error(k->k->c->edit); i++)

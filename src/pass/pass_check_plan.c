@@ -8,18 +8,36 @@ enum { MOST_ACCESSES = 64, MOST_STMTS = 512, MOST_DEPTH = 24 };
 
 // --- accesses ----------------------------------------------------------------------------------------------
 
+static bool is_memory(enum ptx_space space)
+{
+    switch (space) {
+    case PTX_SPACE_GENERIC:
+    case PTX_SPACE_GLOBAL:
+    case PTX_SPACE_SHARED:
+    case PTX_SPACE_SHARED_CLUSTER:
+    case PTX_SPACE_LOCAL:
+    case PTX_SPACE_CONST:
+    case PTX_SPACE_PARAM: return true;
+    default: return false;
+    }
+}
+
+// Returns why an access has no bounds.
+static enum pass_check_left why_unknown(enum ptx_space space)
+{
+    bool shared = space == PTX_SPACE_SHARED || space == PTX_SPACE_SHARED_CLUSTER;
+    return shared ? PASS_CHECK_SHARED : space == PTX_SPACE_LOCAL ? PASS_CHECK_LOCAL : PASS_CHECK_ELSEWHERE;
+}
+
 // Returns whether the access is to be checked; if not, counts why.
 static bool wants(struct check_func *k, const struct ptx_stmt *s, const struct ptx_mem *mem)
 {
     enum ptx_space space = ptx_space_is((enum ptx_space)mem->space);
     uint32_t *left = k->left.left;
-    if (!mem->reads && !mem->writes)
+    if ((!mem->reads && !mem->writes) || !is_memory(space))
         return false;
-    if (space == PTX_SPACE_SHARED || space == PTX_SPACE_LOCAL) {
-        left[space == PTX_SPACE_SHARED ? PASS_CHECK_SHARED : PASS_CHECK_LOCAL]++;
-        return false;
-    }
-    if (space != PTX_SPACE_GLOBAL && space != PTX_SPACE_GENERIC)
+    // Parameters of calls are accessed by their names only.
+    if (space == PTX_SPACE_PARAM && mem->addr->sub != PTX_BASE_REG && !check_is_anywhere(k, mem->addr->id))
         return false;
     bool plain = mem->extent == PTX_EXTENT_PLAIN && mem->bytes && mem->bytes <= UINT16_MAX && !mem->unless;
     if (mem->collective)
@@ -45,6 +63,14 @@ static bool is_plain_op(const struct ptx_stmt *s)
     }
 }
 
+// Whether the access is inside its variable and aligned whatever the program does.
+static bool is_right(const struct check_func *k, const struct check_access *a)
+{
+    struct check_range range = {0};
+    check_alignment(k, a, &range);
+    return !range.align && check_is_inside(k, a);
+}
+
 // Finds the access of a statement. Returns whether there is one that is checked.
 static bool find_access(struct check_func *k, uint32_t stmt, struct check_access *a)
 {
@@ -59,12 +85,15 @@ static bool find_access(struct check_func *k, uint32_t stmt, struct check_access
             k->left.left[PASS_CHECK_UNSIZED]++;
             continue;
         }
-        *a = (struct check_access){.stmt = stmt, .mem = mem[i]};
+        if (k->rest && check_prove_covers(k->proof, stmt, i))
+            continue;
+        *a = (struct check_access){.stmt = stmt, .row = (uint8_t)i, .mem = mem[i]};
         a->root = roots_address(k->roots, stmt, mem[i].addr);
-        if (a->root.kind == ROOTS_OTHER)
-            k->left.left[PASS_CHECK_ELSEWHERE]++;
+        enum ptx_space space = ptx_space_is((enum ptx_space)mem[i].space);
+        if (!check_reaches(k, a->root, space))
+            k->left.left[why_unknown(space)]++;
         else
-            found = true;
+            found = roots_space(k->roots->m, a->root) == PTX_SPACE_GLOBAL || !is_right(k, a);
     }
     return found;
 }
@@ -81,19 +110,12 @@ static bool is_position(const struct ptx_operand *o)
     return false;
 }
 
-// Whether a symbol can be named at any place of the function.
-static bool is_anywhere(const struct check_func *k, uint32_t sym)
-{
-    uint64_t offset;
-    const struct ptx_module *m = k->k->c->m;
-    return map_get(&m->globals, ptx_sym(m, sym)->name) == sym || roots_param_offset(k->f, sym, &offset);
-}
-
 static bool has_local_symbol(const struct check_func *k, const struct ptx_stmt *s)
 {
     for (uint32_t i = 0; i < s->nslots; i++) {
         const struct ptx_operand *o = &s->operands[i];
-        if ((o->kind == PTX_SYM || (o->kind == PTX_ADDR && o->sub == PTX_BASE_SYM)) && !is_anywhere(k, o->id))
+        if ((o->kind == PTX_SYM || (o->kind == PTX_ADDR && o->sub == PTX_BASE_SYM)) &&
+            !check_is_anywhere(k, o->id))
             return true;
     }
     return false;
@@ -217,12 +239,34 @@ static bool make_range(struct check_func *k, const struct check_access *a, uint3
     return is_available(k, range->value, first, 0);
 }
 
+// The same, with what is known of its alignment.
+static bool make_aligned_range(struct check_func *k, const struct check_access *a, uint32_t first,
+                               struct check_range *range)
+{
+    bool can = make_range(k, a, first, range);
+    check_alignment(k, a, range);
+    return can;
+}
+
 // --- segments ----------------------------------------------------------------------------------------------
 
 static bool is_same_base(const struct check_range *a, const struct check_range *b)
 {
     return a->root.kind == b->root.kind && a->root.id == b->root.id && a->value == b->value &&
            a->value != REACH_NONE && a->guard_value == b->guard_value && a->guard_negated == b->guard_negated;
+}
+
+// Lets r require the alignment of both. Returns false if one requirement does not contain the other.
+static bool merge_alignment(struct check_range *r, const struct check_range *with)
+{
+    const struct check_range *more = with->align > r->align ? with : r, *less = more == r ? with : r;
+    if (less->align && (less->by_host != more->by_host ||
+                        (less->aligned_at - more->aligned_at) & (int64_t)(less->align - 1)))
+        return false;
+    r->aligned_at = more->aligned_at;
+    r->by_host = more->by_host;
+    r->align = more->align;
+    return true;
 }
 
 // Adds a range to the segment, or makes one of two that have the same base. Ranges of addresses without a
@@ -233,21 +277,13 @@ static int add_range(struct check_func *k, struct check_segment *g, struct check
         struct check_range *r = &k->ranges.items[i];
         int64_t low = range.low < r->low ? range.low : r->low,
                 high = range.high > r->high ? range.high : r->high;
-        if (!is_same_base(r, &range) || high - low > INT32_MAX)
+        if (!is_same_base(r, &range) || high - low > INT32_MAX || !merge_alignment(r, &range))
             continue;
         r->low = low;
         r->high = high;
         return 0;
     }
     return vec_push(&k->ranges, range);
-}
-
-// A variable by its name: inside or not is known now.
-static bool is_inside(const struct check_func *k, const struct check_range *r)
-{
-    if (r->root.kind != ROOTS_VARIABLE || r->sym == PTX_NONE)
-        return false;
-    return r->low >= 0 && (uint64_t)r->high <= ptx_var_size(ptx_sym(k->k->c->m, r->sym)->var);
 }
 
 // Whether a statement may be in the middle of a segment, so that its copy is executed in its place.
@@ -278,22 +314,24 @@ static int close_segment(struct check_func *k, struct check_segment *g)
 static int add_access(struct check_func *k, struct check_segment *g, struct check_access *a)
 {
     struct check_range range;
-    int err = check_site(k, a, &a->site);
+    int err = k->rest ? 0 : check_site(k, a, &a->site);
+    if (k->rest)
+        a->site = k->proof->site_at[a->stmt];
     bool joins = g->first != PTX_NONE && !k->cfg->uncertain &&
                  k->accesses.len - g->first_access < MOST_ACCESSES && a->stmt - g->first < MOST_STMTS &&
-                 make_range(k, a, g->first, &range);
+                 make_aligned_range(k, a, g->first, &range);
     if (!err && !joins) {
         err = close_segment(k, g);
         *g = (struct check_segment){.first = a->stmt,
                                     .first_range = (uint32_t)k->ranges.len,
                                     .first_access = (uint32_t)k->accesses.len};
-        if (!make_range(k, a, g->first, &range))
+        if (!make_aligned_range(k, a, g->first, &range) && check_is_global((enum ptx_space)a->mem.space))
             range.root = (struct roots_of){ROOTS_OWN, 0};
     }
     g->last = a->stmt;
     if (!err)
         err = vec_push(&k->accesses, *a);
-    return err || is_inside(k, &range) ? err : add_range(k, g, range);
+    return err || (check_is_inside(k, a) && !range.align) ? err : add_range(k, g, range);
 }
 
 static int plan_block(struct check_func *k, uint32_t block)
@@ -319,7 +357,7 @@ uint32_t check_pair(struct check_func *k, uint32_t offset, uint32_t span)
     for (uint32_t i = 0; i < k->pairs.len; i++)
         if (k->pairs.items[i].offset == offset && k->pairs.items[i].span == span)
             return i;
-    if (k->pairs.len == k->most_pairs || vec_push(&k->pairs, (struct pass_check_pair){offset, span}))
+    if (k->pairs.len == k->most_pairs || vec_push(&k->pairs, (struct pass_check_pair){offset, span, 1}))
         return PTX_NONE;
     return (uint32_t)k->pairs.len - 1;
 }
@@ -350,7 +388,7 @@ static int find_ends(struct check_func *k)
 
 int check_plan(struct check_func *k)
 {
-    int err = 0;
+    int err = check_find_declared(k);
     for (uint32_t b = 0; b < k->cfg->nblocks && !err; b++)
         if (k->cfg->graph->rank[b] != GRAPH_NONE)
             err = plan_block(k, b);
@@ -358,6 +396,10 @@ int check_plan(struct check_func *k)
         struct check_range *r = &k->ranges.items[i];
         if (r->root.kind == ROOTS_PARAM)
             r->pair = check_pair(k, r->root.id, (uint32_t)(r->high - r->low));
+        if (r->by_host && r->pair == PTX_NONE)
+            r->by_host = false;
+        else if (r->by_host && k->pairs.items[r->pair].align < r->align)
+            k->pairs.items[r->pair].align = r->align;
     }
     return err ? err : find_ends(k);
 }

@@ -104,11 +104,24 @@ static void describe(struct check_func *k, const struct ptx_stmt *s, struct pass
     site->text = keep(arena, (struct str){rest.ptr, end ? (size_t)(end - rest.ptr) : 0});
 }
 
-static const uint8_t roots[ROOTS_KINDS] = {[ROOTS_PARAM] = PASS_CHECK_PARAM,
-                                           [ROOTS_VARIABLE] = PASS_CHECK_VARIABLE,
-                                           [ROOTS_VALUE] = PASS_CHECK_LOADED,
-                                           [ROOTS_WEB] = PASS_CHECK_WEB,
-                                           [ROOTS_OWN] = PASS_CHECK_OWN};
+static const uint8_t roots[ROOTS_KINDS] = {
+    [ROOTS_PARAM] = PASS_CHECK_PARAM,      [ROOTS_VARIABLE] = PASS_CHECK_VARIABLE,
+    [ROOTS_GENERIC] = PASS_CHECK_VARIABLE, [ROOTS_VALUE] = PASS_CHECK_LOADED,
+    [ROOTS_WEB] = PASS_CHECK_WEB,          [ROOTS_OWN] = PASS_CHECK_OWN};
+
+static enum pass_check_space space_of(const struct ptx_module *m, const struct check_access *a)
+{
+    enum ptx_space space =
+        check_is_variable(a->root) ? roots_space(m, a->root) : ptx_space_is((enum ptx_space)a->mem.space);
+    switch (space) {
+    case PTX_SPACE_SHARED:
+    case PTX_SPACE_SHARED_CLUSTER: return PASS_CHECK_IN_SHARED;
+    case PTX_SPACE_LOCAL: return PASS_CHECK_IN_LOCAL;
+    case PTX_SPACE_CONST: return PASS_CHECK_IN_CONST;
+    case PTX_SPACE_PARAM: return PASS_CHECK_IN_PARAM;
+    default: return PASS_CHECK_IN_GLOBAL;
+    }
+}
 
 int check_site(struct check_func *k, const struct check_access *a, uint32_t *number)
 {
@@ -123,7 +136,8 @@ int check_site(struct check_func *k, const struct check_access *a, uint32_t *num
     site.function = k->name;
     site.text = STR("");
     describe(k, &k->f->stmts[a->stmt], &site);
-    if (a->root.kind == ROOTS_VARIABLE) {
+    site.space = (uint8_t)space_of(m, a);
+    if (check_is_variable(a->root)) {
         site.variable = arena_str(arena, ptx_sym(m, a->root.id)->name);
         site.size = ptx_var_size(ptx_sym(m, a->root.id)->var);
     }

@@ -4,15 +4,30 @@
 #define MOAT_PASS_PASS_CHECK_STATE_H
 
 #include "base/vec.h"
+#include "flow/multiples.h"
 #include "kcheck/kcheck.h"
 #include "pass/pass.h"
 #include "pass/pass_check.h"
+
+// A pointer in a parameter of a function; whoever calls the function passes its bounds too.
+struct check_slot {
+    uint32_t param, offset;  // index of the parameter, byte in it
+    uint32_t base, size;     // symbols of the parameters that were added for its bounds
+};
+enum { CHECK_MOST_SLOTS = 24 };
+struct check_slots {
+    uint32_t n;
+    uint32_t returned;  // index of the slot whose pointer, or one computed from it, the function always
+                        // returns; CHECK_MOST_SLOTS if there is none
+    struct check_slot at[CHECK_MOST_SLOTS];
+};
 
 // The module.
 struct checking {
     struct pass_context *c;
     uint32_t variable, call;     // symbols: KCHECK_VARIABLE, the function that calls KCHECK_ACCESS
     struct ptx_func **copies;    // by index of result->funcs: what checked code calls; NULL: unchanged
+    struct check_slots **slots;  // by index of result->funcs: NULL if the function's callers pass no bounds
     struct map by_sym;           // names of the program's functions, to indices
     uint32_t counted_to, lines;  // the text before counted_to has so many line breaks
     VEC(struct pass_check_site) sites;
@@ -23,6 +38,7 @@ struct checking {
 // An access that is checked: row `row` of ptx_stmt_mem.
 struct check_access {
     uint32_t stmt, site;
+    uint8_t row;
     struct ptx_mem mem;
     struct roots_of root;
 };
@@ -37,6 +53,11 @@ struct check_range {
     uint32_t guard_value;  // what it holds
     bool guard_negated;
     int64_t low, high;
+    // 0: aligned whenever it is inside. Else the byte at `aligned_at` from the base on must be at a multiple
+    // of `align`; by_host: the pair accepts nothing unless it is.
+    uint32_t align;
+    int64_t aligned_at;
+    bool by_host;
     uint32_t pair;  // PARAM: index of the kernel's pairs, PTX_NONE if there is no room
 };
 
@@ -62,15 +83,38 @@ struct check_asked {
     bool can;
 };
 
+struct ranges;
+
+// What a proof may spare of a kernel. It is built with the variant that checks everything, and used by the
+// one that checks the rest.
+struct check_proof {
+    struct ranges *ranges;  // NULL: nothing
+    struct arena arena;
+    bool *may_cover;    // by access of the proof: a usual launch bounds it
+    uint32_t *site_at;  // by statement: the site of its access, PTX_NONE
+};
+
+// Bounds that a call passes. They are put into registers behind the statement that stores the pointer into
+// the argument, or before the call if a register is the argument.
+struct check_pass {
+    uint32_t call, store;        // statements
+    struct ptx_operand pointer;  // register or number; kind PTX_SINK if it is not known
+    struct roots_of root;
+    uint32_t base, size;  // registers
+};
+
 // The function that is rewritten.
 struct check_func {
     struct checking *k;
     struct ptx_func *f;
-    struct str name;  // the program's
+    struct str name;            // the program's
+    struct check_proof *proof;  // NULL in functions that are no kernels
+    bool rest;                  // checks only what the proof cannot cover
     struct flow flow;
     const struct cfg *cfg;
     const struct reach *reach;
     const struct roots *roots;
+    struct multiples multiples;
     struct arena arena;
     VEC(struct check_access) accesses;
     VEC(struct check_range) ranges;
@@ -85,13 +129,18 @@ struct check_func {
     uint32_t *next_join;          // by value - ndefs: the next JOIN of the block
     VEC(uint32_t) params;         // offsets of parameters whose bounds are looked up at the entry
     VEC(struct check_bounds) param_bounds;
-    struct check_asked *asked;  // by DEF
-    uint32_t *renamed;          // by DEF: register of its copy in the current segment, PTX_NONE
-    uint32_t *renamed_in;       // by DEF: number of the segment that it was copied for
-    uint32_t hidden;            // symbol of the hidden parameter, PTX_NONE in functions
+    struct check_asked *asked;        // by DEF
+    uint32_t *renamed;                // by DEF: register of its copy in the current segment, PTX_NONE
+    uint32_t *renamed_in;             // by DEF: number of the segment that it was copied for
+    const struct check_slots *slots;  // pointers that come with their bounds; NULL: none
+    struct check_bounds slot_bounds[CHECK_MOST_SLOTS];
+    VEC(struct check_pass) passes;  // those of a call together, in the order of the callee's slots
+    VEC(uint32_t) declared;         // symbols that the function's outermost scope declares
+    uint32_t hidden;                // symbol of the hidden parameter, PTX_NONE in functions
     // Scratch registers.
     uint32_t t, base, limit, size, root, what, verdict, bad, other;
     uint32_t word, first, slot, x, ok;
+    uint32_t narrow, narrow_base, narrow_limit;  // of 32 bits
 };
 
 // pass_check_plan.c: finds accesses, segments and pairs. 0 or a negative code.
@@ -99,6 +148,30 @@ int check_plan(struct check_func *k);
 bool check_is_pure(const struct check_func *k, const struct ptx_stmt *s);
 // Whether the value is defined at or after a statement of the statement's block.
 bool check_is_later(const struct check_func *k, uint32_t value, uint32_t first);
+
+// pass_check_space.c: variables of every space.
+bool check_is_variable(struct roots_of root);
+bool check_is_global(enum ptx_space space);  // or generic
+// Whether the root is the shared memory whose size the launch gives.
+bool check_is_dynamic(const struct check_func *k, struct roots_of root);
+int check_find_declared(struct check_func *k);                     // fills k->declared; 0 or -ENOMEM
+bool check_is_anywhere(const struct check_func *k, uint32_t sym);  // it can be named at any place
+bool check_is_narrow(const struct check_func *k, uint32_t reg);    // it has 32 bits
+// Whether accesses of a space can be compared with the bounds of a root.
+bool check_reaches(const struct check_func *k, struct roots_of root, enum ptx_space space);
+// Finds the offset of an access in its variable, if that is a constant.
+bool check_offset(const struct check_func *k, const struct check_access *a, int64_t *offset);
+// Whether the access is inside its variable whatever the program does.
+bool check_is_inside(const struct check_func *k, const struct check_access *a);
+// Sets the range's alignment for an access whose place in the range is known.
+void check_alignment(const struct check_func *k, const struct check_access *a, struct check_range *range);
+uint32_t check_align_of(const struct check_access *a);  // what its address must be a multiple of
+// Code that sets registers of 64 bits to the address of a variable, and to its size; both are 0 where the
+// variable cannot be named.
+void check_variable_base(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
+                         uint32_t base);
+void check_variable_bounds(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
+                           uint32_t base, uint32_t size);
 
 // pass_check_bounds.c: which bounds are needed, and code for them.
 int check_need(struct check_func *k);
@@ -112,8 +185,39 @@ void check_lookup(struct check_func *k, enum edit_place place, uint32_t at, stru
 const struct check_bounds *check_bounds_of(struct check_func *k, struct roots_of root);
 uint32_t check_pair(struct check_func *k, uint32_t offset, uint32_t span);
 
+// Sets two registers to the bounds of a root, or to 0.
+void check_set_bounds(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
+                      uint32_t base, uint32_t size);
+
+// pass_check_calls.c: bounds that calls pass.
+// Lists the functions that are called by their names, each behind those that it calls, except in cycles.
+// order has room for all. 0 or a negative code.
+int check_call_order(struct checking *k, uint32_t *order);
+// Returns the index of the function that a statement calls by its name, PTX_NONE if it does not.
+uint32_t check_callee(const struct checking *k, const struct ptx_stmt *s);
+// Finds the bounds that calls pass. Requires the slots of the functions that are called. 0 or -ENOMEM.
+int check_find_passes(struct check_func *k);
+// Returns the index of the slot that a value is loaded from; CHECK_MOST_SLOTS if it is loaded from none.
+uint32_t check_slot_of(const struct check_func *k, uint32_t value);
+// Returns what was passed for the pointer that a call has returned and the value holds; NULL if the value is
+// something else or that is not known.
+const struct check_pass *check_pass_of(const struct check_func *k, uint32_t value);
+// Chooses slots: the parameters whose bounds are needed. Requires check_need. 0 or -ENOMEM.
+int check_find_slots(struct check_func *k, struct check_slots **out);
+void check_add_slots(struct checking *k, struct ptx_func *f, struct check_slots *slots);
+// Code for the bounds of a call's arguments; `first` is the call's first item of k->passes. Returns that of
+// the next call.
+size_t check_emit_passes(struct check_func *k, size_t first);
+
 // pass_check_emit.c
 void check_emit(struct check_func *k);
+
+// pass_check_prove.c: proofs of kernels.
+// Builds the proof of a kernel whose checks are planned, and fills the proof of its row. 0 or -ENOMEM.
+int check_prove(struct check_func *k, struct pass_check_kernel *row);
+void check_prove_free(struct check_proof *p);
+// Returns whether a proof may cover the access.
+bool check_prove_covers(const struct check_proof *p, uint32_t stmt, unsigned row);
 
 // pass_check_site.c: describes an access for reports. 0 or -ENOMEM.
 int check_site(struct check_func *k, const struct check_access *a, uint32_t *number);

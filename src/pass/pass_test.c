@@ -405,40 +405,49 @@ static void good_results(void **state)
 static void bad_descriptions(void **state)
 {
     static const char *const bad[] = {"",
-                                      "moat-pass 3",
+                                      "moat-pass 4",
                                       "moat-pass 1\n",
-                                      "moat-pass 3\nlowered x\n",
-                                      "moat-pass 3\n\n",
-                                      "moat-pass 3\nsymbol count s\n",
-                                      "moat-pass 3\nsymbol nobody s 1\n",
-                                      "moat-pass 3\nsymbol count  1\n",
-                                      "moat-pass 3\nsymbol count s -1\n",
-                                      "moat-pass 3\nsymbol count s 18446744073709551616\n",
-                                      "moat-pass 3\nsymbol count s\"x 1\n",
-                                      "moat-pass 3\nkernel k 0 0\n",
-                                      "moat-pass 3\nkernel k 0 2 0\n",
-                                      "moat-pass 3\nkernel k 9 0 0\n",
-                                      "moat-pass 3\nkernel k 0 0 4294967296\n",
-                                      "moat-pass 3\nkernel k 0 0 0 0\n",
-                                      "moat-pass 3\nkernel k 0 0 0",
-                                      "moat-pass 3\ncheck 0 0\n",
-                                      "moat-pass 3\ncheck 1 0 0\n",
-                                      "moat-pass 3\ncheck 4294967295 0 0\n",
-                                      "moat-pass 3\ncheck 0 0 0\ncheck 0 0 0\n",
-                                      "moat-pass 3\ncheck 1 0 0\nchecked k 16 16 4294967295 0\n",
-                                      "moat-pass 3\ncheck 1 0 0\nchecked k 16 16 1 0\nparam 0\n",
-                                      "moat-pass 3\ncheck 1 0 0\nchecked k 16 16 0 1\nparam 0 8\n",
-                                      "moat-pass 3\ncheck 0 1 0\nsite f 1 4 1 9 0 x\n",
-                                      "moat-pass 3\ncheck 0 1 0\nsite f 1 4 1 0 17 x\n",
-                                      "moat-pass 3\ncheck 0 1 0\nsite f 1 4 1 1 0 x\nframe 1 0 f\ta.cu\n",
-                                      "moat-pass 3\ncheck 0 0 1\nleft f 1 2 3\n"};
+                                      "moat-pass 4\nlowered x\n",
+                                      "moat-pass 4\n\n",
+                                      "moat-pass 4\nsymbol count s\n",
+                                      "moat-pass 4\nsymbol nobody s 1\n",
+                                      "moat-pass 4\nsymbol count  1\n",
+                                      "moat-pass 4\nsymbol count s -1\n",
+                                      "moat-pass 4\nsymbol count s 18446744073709551616\n",
+                                      "moat-pass 4\nsymbol count s\"x 1\n",
+                                      "moat-pass 4\nkernel k 0 0\n",
+                                      "moat-pass 4\nkernel k 0 2 0\n",
+                                      "moat-pass 4\nkernel k 9 0 0\n",
+                                      "moat-pass 4\nkernel k 0 0 4294967296\n",
+                                      "moat-pass 4\nkernel k 0 0 0 0\n",
+                                      "moat-pass 4\nkernel k 0 0 0",
+                                      "moat-pass 4\ncheck 0 0\n",
+                                      "moat-pass 4\ncheck 1 0 0\n",
+                                      "moat-pass 4\ncheck 4294967295 0 0\n",
+                                      "moat-pass 4\ncheck 0 0 0\ncheck 0 0 0\n",
+                                      "moat-pass 4\ncheck 1 0 0\nchecked k 16 4294967295 0\nvariant 16 0\n",
+                                      "moat-pass 4\ncheck 1 0 0\nchecked k 16 1 0\nparam 0\nvariant 16 0\n",
+                                      "moat-pass 4\ncheck 1 0 0\nchecked k 16 0 0\n",
+                                      "moat-pass 4\ncheck 1 0 0\nchecked k 16 0 3\nvariant 16 0\n",
+                                      "moat-pass 4\ncheck 1 0 0\nchecked k 16 0 0\nvariant 16 1\n"
+                                      "param 0 8\n",
+                                      "moat-pass 4\ncheck 1 0 0\nchecked k 16 0 2\nvariant 16 0\n"
+                                      "proof 2 0 0g00\n",
+                                      "moat-pass 4\ncheck 1 0 0\nchecked k 16 0 2\nvariant 16 0\n"
+                                      "proof 2 0 000\n",
+                                      "moat-pass 4\ncheck 1 0 0\nchecked k 16 0 2\nvariant 16 0\n"
+                                      "proof 2 0 0000\n",
+                                      "moat-pass 4\ncheck 0 1 0\nsite f 1 4 1 9 0 x\n",
+                                      "moat-pass 4\ncheck 0 1 0\nsite f 1 4 1 0 17 x\n",
+                                      "moat-pass 4\ncheck 0 1 0\nsite f 1 4 1 1 0 x\nframe 1 0 f\ta.cu\n",
+                                      "moat-pass 4\ncheck 0 0 1\nleft f 1 2 3\n"};
     struct pass_result *r;
     for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (pass_description(str_from(bad[i]), &r) != -EINVAL)
             fail_msg("accepted: %s", bad[i]);
         assert_null(r);
     }
-    assert_int_equal(pass_description(STR("moat-pass 3\nlowered\nsymbol count s 18446744073709551615\n"), &r),
+    assert_int_equal(pass_description(STR("moat-pass 4\nlowered\nsymbol count s 18446744073709551615\n"), &r),
                      0);
     assert_true(r->lowered && r->symbols[0].bytes == UINT64_MAX);
     pass_result_free(r);
@@ -478,6 +487,12 @@ static const char CHECKED[] = HEAD
     "ld.u64 %d5, [%d3];\nmov.u64 %d6, taken;\nst.shared.u32 [%r1], %r2;\nred.add.u32 [%d5], 1;\nret;\n}\n";
 static const struct pass_request checking = {.passes = "check", .verify = true};
 
+static void same_variant(const struct pass_check_variant *a, const struct pass_check_variant *b)
+{
+    assert_true(a->hidden_bytes == b->hidden_bytes && a->npairs == b->npairs);
+    assert_memory_equal(a->pairs, b->pairs, a->npairs * sizeof *a->pairs);
+}
+
 static void same_check(const struct pass_check *a, const struct pass_check *b)
 {
     assert_int_equal(a->nkernels, b->nkernels);
@@ -485,10 +500,16 @@ static void same_check(const struct pass_check *a, const struct pass_check *b)
     assert_int_equal(a->nfuncs, b->nfuncs);
     for (uint32_t i = 0; i < a->nkernels; i++) {
         const struct pass_check_kernel *x = &a->kernels[i], *y = &b->kernels[i];
-        assert_true(str_eq(x->name, y->name) && x->hidden == y->hidden && x->hidden_bytes == y->hidden_bytes);
-        assert_true(x->nparams == y->nparams && x->npairs == y->npairs);
+        assert_true(str_eq(x->name, y->name) && x->hidden == y->hidden && x->nparams == y->nparams);
         assert_memory_equal(x->params, y->params, x->nparams * sizeof *x->params);
-        assert_memory_equal(x->pairs, y->pairs, x->npairs * sizeof *x->pairs);
+        same_variant(&x->full, &y->full);
+        assert_true(x->proved == y->proved);
+        if (x->proved == PASS_CHECK_FULL)
+            continue;
+        assert_true(str_eq(x->proof, y->proof) && x->naccesses == y->naccesses);
+        assert_memory_equal(x->asked, y->asked, x->naccesses * sizeof *x->asked);
+        if (x->proved == PASS_CHECK_REST)
+            same_variant(&x->rest, &y->rest);
     }
     for (uint32_t i = 0; i < a->nsites; i++) {
         const struct pass_check_site *x = &a->sites[i], *y = &b->sites[i];
@@ -518,6 +539,7 @@ static void good_check(void **state)
     };
     struct pass_result *r = rewritten(CHECKED, &checking), *again;
     const struct pass_check *c = r->check;
+    unsigned asked = 0;
     assert_int_equal(c->nkernels, 1);
     assert_int_equal(c->nsites, sizeof sites / sizeof *sites);
     for (unsigned i = 0; i < sizeof sites / sizeof *sites; i++) {
@@ -531,9 +553,16 @@ static void good_check(void **state)
     // One range for both accesses of s+8; then the bounds that the merge needs.
     const struct pass_check_kernel *k = &c->kernels[0];
     assert_true(k->hidden == 32 && k->nparams == 3 && k->params[1].offset == 8 && k->params[1].size == 16);
-    assert_true(k->npairs == 3 && k->hidden_bytes == 16 + 16 * 3);
-    assert_true(k->pairs[0].offset == 16 && k->pairs[0].span == 16);
-    assert_true(k->pairs[1].span == 1 && k->pairs[2].span == 1);
+    assert_true(k->full.npairs == 3 && k->full.hidden_bytes == 16 + 16 * 3);
+    assert_true(k->full.pairs[0].offset == 16 && k->full.pairs[0].span == 16);
+    assert_true(k->full.pairs[1].span == 1 && k->full.pairs[2].span == 1);
+    // A proof may cover both accesses of s+8 and the variable's. The others remain, and so does the call.
+    assert_int_equal(k->proved, PASS_CHECK_REST);
+    assert_true(has(r, KCHECK_REST_PREFIX "k"));
+    for (unsigned i = 0; i < k->naccesses; i++)
+        if (k->asked[i].site != PASS_CHECK_UNASKED)
+            asked |= 1u << k->asked[i].site;
+    assert_int_equal(asked, 1u << 2 | 1u << 3 | 1u << 5);
     assert_int_equal(c->funcs[2].left[PASS_CHECK_SHARED], 1);
     // f is copied and the copy called; `taken` is changed in place.
     assert_true(has(r, KCHECK_PREFIX "f") && !has(r, KCHECK_PREFIX "taken") && has(r, KCHECK_PREFIX "k"));

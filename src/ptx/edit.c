@@ -217,6 +217,32 @@ void edit_set(struct edit *e, uint32_t stmt, unsigned slot, struct ptx_operand o
     e->set = true;
 }
 
+void edit_add_args(struct edit *e, uint32_t stmt, unsigned nargs, const struct ptx_operand *args)
+{
+    assert(e->f && stmt < e->f->nstmts);
+    struct ptx_stmt *s = &e->f->stmts[stmt];
+    assert(s->kind == PTX_INSN && s->form->id == PTX_OP_CALL);
+    const struct ptx_operand *list = ptx_operand(s, 2);
+    assert(list && list->kind == PTX_LIST);
+    size_t at = (size_t)(list - s->operands), end = at + 1 + list->span, n = s->nslots + (size_t)nargs;
+    if (n > UINT16_MAX) {
+        edit_fail(e, -E2BIG);
+        return;
+    }
+    struct ptx_operand *operands = edit_alloc(e, n, sizeof *operands);
+    if (!operands)
+        return;
+    memcpy(operands, s->operands, end * sizeof *operands);
+    memcpy(operands + end, args, nargs * sizeof *operands);
+    if (end < s->nslots)
+        memcpy(operands + end + nargs, s->operands + end, (s->nslots - end) * sizeof *operands);
+    operands[at].span = (uint16_t)(operands[at].span + nargs);
+    operands[at].value += nargs;
+    s->operands = operands;
+    s->nslots = (uint16_t)n;
+    e->set = true;
+}
+
 bool edit_is_exit(const struct ptx_stmt *s)
 {
     return s->kind == PTX_INSN && (s->form->op->control == PTX_RETURN || s->form->op->control == PTX_EXIT);

@@ -93,8 +93,8 @@ uint32_t edit_add_param(struct edit *e, struct ptx_func *f, enum ptx_type type, 
 
 // Adds a copy of f under another name, behind the module's functions, and returns it. f must not be the
 // function that is being edited. Everything that is declared in f, static variables too, is copied; the
-// copy's labels get new names. A copy that is no entry is declared before all copies. NULL after a failure;
-// a name that is taken is -EEXIST.
+// copy's labels get new names. A copy that is no entry is declared before the module's own
+// items. NULL after a failure; a name that is taken is -EEXIST.
 struct ptx_func *edit_clone_func(struct edit *e, const struct ptx_func *f, struct str name);
 
 // Names that begin with this prefix are ours; edit_name returns one that is not in use.
@@ -130,6 +130,8 @@ void edit_copy_renamed(struct edit *e, uint32_t to, uint32_t stmt, edit_rename_f
 void edit_delete(struct edit *e, uint32_t stmt);
 // Replaces operands[slot], which must not be a group. The change is made at once, and in place.
 void edit_set(struct edit *e, uint32_t stmt, unsigned slot, struct ptx_operand operand);
+// Appends operands to the arguments of a call, which must have some. The change is made at once.
+void edit_add_args(struct edit *e, uint32_t stmt, unsigned nargs, const struct ptx_operand *args);
 bool edit_is_exit(const struct ptx_stmt *s);
 bool edit_falls_off(const struct ptx_func *f);  // whether control may run into its end
 

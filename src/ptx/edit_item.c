@@ -207,8 +207,8 @@ static struct ptx_item *put_items(struct ptx_item *to, const struct ptx_item *fr
     return to + n;
 }
 
-// Places the added items before all that may use them, and the copies of functions behind all that they may
-// use.
+// Places the added items, and declarations of the copies of functions, before all that may use them, and the
+// copies behind all that they may use.
 void edit_place_items(struct edit *e)
 {
     struct ptx_module *m = e->m;
@@ -224,8 +224,8 @@ void edit_place_items(struct edit *e)
         return;
     to = put_items(to, m->items, first);
     to = put_items(to, e->items.items, added);
-    to = put_items(to, m->items + first, last - first);
     to = put_items(to, e->declared.items, e->declared.len);
+    to = put_items(to, m->items + first, last - first);
     to = put_items(to, e->defined.items, e->defined.len);
     to = put_items(to, m->items + last, m->nitems - last);
     m->items = items;
@@ -274,8 +274,9 @@ uint32_t edit_add_param(struct edit *e, struct ptx_func *f, enum ptx_type type, 
         *param.dims = count;
         param.ndims = 1;
     }
-    for (uint32_t i = 0; i < e->m->nitems; i++) {
-        const struct ptx_item *item = &e->m->items[i];
+    for (size_t i = 0; i < e->m->nitems + e->declared.len; i++) {
+        const struct ptx_item *item =
+            i < e->m->nitems ? &e->m->items[i] : &e->declared.items[i - e->m->nitems];
         if (item->kind == PTX_ITEM_FUNC && item->func != f && item->func->sym == f->sym)
             add_param(e, item->func, param);
     }

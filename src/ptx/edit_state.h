@@ -33,7 +33,8 @@ struct edit {
     struct map texts;      // from text to index of `parsed`
     VEC(struct edit_text) parsed;
     VEC(struct ptx_item) items;  // to be placed before the module's items
-    // Copies of functions: declarations and definitions, to be placed behind the module's own functions.
+    // Copies of functions: declarations, to be placed before the module's own items, and definitions, behind
+    // them.
     VEC(struct ptx_item) declared, defined;
 
     // The function being edited, NULL if there is none. Changes made in the order of statements are in

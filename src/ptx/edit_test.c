@@ -298,6 +298,30 @@ static void good_parameters(void **state)
                  "\tadd.s32 x, x, 1;\n\tret;\n}\n");
 }
 
+// A call of a copy that has more parameters than the original.
+static void good_args(void **state)
+{
+    struct testing_sink *t = testing_sink_new();
+    struct ptx_module *m = testing_parse(
+        STR(HEAD ".func f(.param .u64 x)\n{\n\tret;\n}\n.entry k()\n{\n\t.reg .b64 %a;\n\t.param .b64 p;\n"
+                 "\tmov.u64 %a, 1;\n\tst.param.b64 [p], %a;\n\tcall f, (p);\n\tret;\n}\n"));
+    struct edit *e = open_edit(m, t);
+    struct ptx_func *g = edit_clone_func(e, func_of(m, "f"), STR("g")), *k = func_of(m, "k");
+    edit_add_param(e, g, PTX_B64, 0, 1);
+    edit_func(e, k);
+    for (uint32_t i = 0; i < k->nstmts; i++)
+        if (k->stmts[i].kind == PTX_INSN && k->stmts[i].form->id == PTX_OP_CALL) {
+            struct ptx_operand more = edit_reg(0);
+            edit_set(e, i, (unsigned)(ptx_operand(&k->stmts[i], 1) - k->stmts[i].operands), edit_sym(g->sym));
+            edit_add_args(e, i, 1, &more);
+        }
+    becomes(e, m, t,
+            HEAD ".func g(\n\t.param .u64 x,\n\t.param .b64 __moat_0_\n);\n"
+                 ".func f(.param .u64 x)\n{\n\tret;\n}\n.entry k()\n{\n\t.reg .b64 %a;\n\t.param .b64 p;\n"
+                 "\tmov.u64 %a, 1;\n\tst.param.b64 [p], %a;\n\tcall g, (p, %a);\n\tret;\n}\n"
+                 ".func g(\n\t.param .u64 x,\n\t.param .b64 __moat_1_\n)\n{\n\tret;\n}\n");
+}
+
 // Names of an edit that was printed and parsed again are not reused.
 static void good_fresh_names(void **state)
 {
@@ -453,9 +477,9 @@ static void good_clone(void **state)
     edit_func(e, g);
     edit_set(e, insn(g, 2), 1, edit_imm(5));
     assert_int_equal(edit_close(e), 0);
-    // f, k; a declaration of g, since g may be called before it is defined; g, k2.
+    // A declaration of g, since g may be called before it is defined; f, k; g, k2.
     assert_int_equal(m->nitems, 5);
-    assert_false(m->items[2].func->has_body);
+    assert_false(m->items[0].func->has_body);
     assert_ptr_equal(m->items[3].func, g);
     assert_ptr_equal(func_of(m, "g"), g);
     assert_int_equal(g->nstmts, f->nstmts);
@@ -512,21 +536,14 @@ static void good_copied_stmts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_insertions),
-        cmocka_unit_test(good_exits),
-        cmocka_unit_test(good_labels_in_texts),
-        cmocka_unit_test(good_replacing),
-        cmocka_unit_test(good_operands),
-        cmocka_unit_test(good_several_functions),
-        cmocka_unit_test(good_added_items),
-        cmocka_unit_test(good_edited_again),
-        cmocka_unit_test(good_parameters),
-        cmocka_unit_test(good_fresh_names),
-        cmocka_unit_test(bad_texts),
-        cmocka_unit_test(bad_added_items),
-        cmocka_unit_test(good_without_memory),
-        cmocka_unit_test(good_clone),
-        cmocka_unit_test(good_copied_stmts),
+        cmocka_unit_test(good_insertions),      cmocka_unit_test(good_exits),
+        cmocka_unit_test(good_labels_in_texts), cmocka_unit_test(good_replacing),
+        cmocka_unit_test(good_operands),        cmocka_unit_test(good_several_functions),
+        cmocka_unit_test(good_added_items),     cmocka_unit_test(good_edited_again),
+        cmocka_unit_test(good_parameters),      cmocka_unit_test(good_args),
+        cmocka_unit_test(good_fresh_names),     cmocka_unit_test(bad_texts),
+        cmocka_unit_test(bad_added_items),      cmocka_unit_test(good_without_memory),
+        cmocka_unit_test(good_clone),           cmocka_unit_test(good_copied_stmts),
         cmocka_unit_test(good_targets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

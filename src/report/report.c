@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "report/report.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const struct report_row report_rows[REPORT_TYPES] = {
@@ -122,9 +123,44 @@ static uint32_t count_runtime(const struct report_stack *s)
     return n;
 }
 
+// Returns whether a stub of nvcc's, whose name ends in the mangled name of a kernel, is that of the kernel
+// that `function` is the host's side of, mangled or not.
+static bool is_stub_of(const char *stub, const char *function)
+{
+    char name[200];
+    if (!function || !*function)
+        return false;
+    if (strncmp(function, "_Z", 2) == 0)
+        return strstr(stub, function);
+    size_t len = strcspn(function, "<("), start = len;
+    while (start && function[start - 1] != ':')
+        start--;
+    snprintf(name, sizeof name, "%zu%.*s", len - start, (int)(len - start), function + start);
+    return len > start && strstr(stub, name);
+}
+
+// Returns how many of the innermost frames are those with which nvcc's code launches a kernel: the runtime's,
+// the stubs, and the host's side of the kernel, unless the compiler has inlined it.
+static uint32_t count_stubs(const struct report_stack *s)
+{
+    enum { DEEPEST = 8 };  // frames of a runtime and its headers below a stub
+    const char *stub = NULL;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->count && i < DEEPEST; i++) {
+        const char *function = s->frames[i].function;
+        const char *here = function ? strstr(function, "__device_stub_") : NULL;
+        stub = stub ? stub : here;
+        n = here ? i + 1 : n;
+    }
+    return n && n < s->count && is_stub_of(stub, s->frames[n].function) ? n + 1 : n;
+}
+
 uint32_t report_first_shown(const struct report_stack *s)
 {
-    uint32_t n = count_runtime(s);
+    uint32_t n = count_stubs(s);
+    if (n && n < s->count)
+        return n;
+    n = count_runtime(s);
     for (uint32_t i = 0; i < n; i++)
         if (is_runtime_function(s->frames[i].function))
             return i;
@@ -133,7 +169,8 @@ uint32_t report_first_shown(const struct report_stack *s)
 
 const struct report_frame *report_frame_of_program(const struct report_stack *s)
 {
-    uint32_t first = count_runtime(s);
+    uint32_t first = count_runtime(s), stubs = count_stubs(s);
+    first = first > stubs ? first : stubs;
     const struct report_frame *any = NULL, *named = NULL;
     for (uint32_t i = first; i < s->count; i++) {
         const struct report_frame *f = &s->frames[i];

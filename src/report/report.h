@@ -46,7 +46,8 @@ struct report_stack {
 // or any. Returns NULL if all frames are a runtime's.
 const struct report_frame *report_frame_of_program(const struct report_stack *stack);
 
-// Returns the first frame worth showing: functions inside a CUDA runtime are left out, its call stays.
+// Returns the first frame worth showing: functions inside a CUDA runtime are left out, its call stays. Of a
+// launch, what nvcc has made between the program and the runtime is left out too.
 uint32_t report_first_shown(const struct report_stack *stack);
 
 // Returns whether a frame is of what calls main.

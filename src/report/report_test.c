@@ -57,6 +57,40 @@ static void good_folded_frames(void **state)
     assert_string_equal(chosen(in_python, 4), "none");
 }
 
+// What nvcc has put between a launch and the runtime, with debugging information, without, and inlined.
+static void good_launch_frames(void **state)
+{
+    static const struct report_frame
+        runtime_call = {.object = "/usr/lib/libcudart.so.13", .function = "rt_launch_kernel"},
+        helper = {.object = "/opt/app",
+                  .function = "__cudaLaunchKernel_helper",
+                  .file = "/usr/local/cuda/include/crt/device_functions.h"},
+        stub = {.object = "/opt/app",
+                .function = "__device_stub__Z4fillIfEvPT_i",
+                .file = "/tmp/tmpxft_1.stub.c"},
+        wrapper = {.object = "/opt/app",
+                   .function = "__wrapper__device_stub_fill<float>",
+                   .file = "/tmp/tmpxft_1.stub.c"},
+        kernel = {.object = "/opt/app", .function = "fill<float>", .file = "t.cu"},
+        caller = {.object = "/opt/app", .function = "run", .file = "t.cu"},
+        bare_stub = {.object = "/opt/app", .function = "_Z25__device_stub__Z5plainPfiPfi"},
+        bare_kernel = {.object = "/opt/app", .function = "_Z5plainPfi"},
+        plain_kernel = {.object = "/opt/app", .function = "plain"},
+        space_kernel = {.object = "/opt/app", .function = "ns::plain(float*, int)"};
+    struct report_frame full[] = {runtime_call, helper, stub, wrapper, kernel, caller};
+    assert_int_equal(report_first_shown(&(struct report_stack){6, full}), 5);
+    assert_string_equal(chosen(full, 6), "run");
+    const struct report_frame *kernels[] = {&bare_kernel, &plain_kernel, &space_kernel};
+    for (int i = 0; i < 3; i++) {
+        struct report_frame without[] = {runtime_call, bare_stub, *kernels[i], caller};
+        assert_int_equal(report_first_shown(&(struct report_stack){4, without}), 3);
+    }
+    struct report_frame inlined[] = {runtime_call, bare_stub, caller};
+    assert_int_equal(report_first_shown(&(struct report_stack){3, inlined}), 2);
+    struct report_frame alone[] = {runtime_call, bare_stub};
+    assert_int_equal(report_first_shown(&(struct report_stack){2, alone}), 1);
+}
+
 static void good_toolkit_headers(void **state)
 {
     static const char *const toolkit[] = {
@@ -82,9 +116,8 @@ static void good_types_have_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_frame_of_program),
-        cmocka_unit_test(good_folded_frames),
-        cmocka_unit_test(good_toolkit_headers),
+        cmocka_unit_test(good_frame_of_program), cmocka_unit_test(good_folded_frames),
+        cmocka_unit_test(good_launch_frames),    cmocka_unit_test(good_toolkit_headers),
         cmocka_unit_test(good_types_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

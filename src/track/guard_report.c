@@ -15,7 +15,9 @@
 #include "base/modes.h"
 #include "core/guard.h"
 #include "core/lock.h"
+#include "track/script_frames.h"
 #include "track/stack.h"
+#include "track/tensor_label.h"
 #include "report/channel.h"
 #include "report/fold.h"
 
@@ -27,6 +29,7 @@ enum {
     PATHS_SIZE = 64 << 10,
     EXPLAINED = 4096,  // bytes of an interpreter's explanation
     EXPLAINED_NOTES = 8,
+    TENSOR_SIZE = 800,
 };
 
 // Buffers in which a report is assembled; mapped for the first one. Protected by the lock.
@@ -37,8 +40,9 @@ struct scratch {
     char paths[PATHS_SIZE];
     size_t paths_used;
     unsigned stacks_used;
-    const char *notes[4 + EXPLAINED_NOTES];
+    const char *notes[4 + GUARD_REPORT_NOTES + EXPLAINED_NOTES];
     char note[NOTE_SIZE];
+    char tensor[TENSOR_SIZE];
 };
 
 // The last lock by rank: taken while no other of moat's is held, and held over the channel only.
@@ -191,8 +195,11 @@ static struct report_stack make_stack(uint32_t id)
     struct report_frame *frames = scratch->frames[scratch->stacks_used++];
     for (unsigned i = 0; i < n; i++) {
         char path[512];
+        struct script_frame f;
         frames[i] = (struct report_frame){.pc = pcs[i]};
-        if (stack_locate(pcs[i], path, sizeof path, &frames[i].offset))
+        if (script_frames_find(pcs[i], &f))
+            frames[i] = (struct report_frame){.function = f.function, .file = f.file, .line = f.line};
+        else if (stack_locate(pcs[i], path, sizeof path, &frames[i].offset))
             frames[i].object = keep_path(path);
     }
     return (struct report_stack){n, frames};
@@ -308,8 +315,8 @@ static uint64_t hash_of(const struct guard_finding *f, uint32_t stack, uint32_t 
     if (f->nbuffers && f->buffers[0].facts.made_by == TRACK_MADE_BY_KERNEL)
         hash = mix(hash, f->buffers[0].facts.bytes);
     if (f->fault && f->by_source && f->fault->source_line)
-        hash = mix(hash_text(hash_text(hash, f->fault->kernel), f->fault->source_file),
-                   f->fault->source_line * 4u + f->access);
+        hash =
+            mix(hash_text(hash_text(hash, f->fault->kernel), f->fault->source_file), f->fault->source_line);
     else if (f->fault)
         hash = mix(hash_text(hash, f->fault->kernel), f->fault->line);
     return hash ? hash : 1;
@@ -359,8 +366,21 @@ static bool explained_frame(char *line, struct report_frame *out)
     return true;
 }
 
+// Names the tensor of the first buffer in which a framework has one. Returns false if there is none.
+static bool add_tensor(struct report *r, const struct guard_finding *f)
+{
+    for (unsigned i = 0; i < f->nbuffers && !f->nowhere; i++)
+        if (tensor_label_describe(f->buffers[i].base, f->buffers[i].facts.bytes, f->address, scratch->tensor,
+                                  sizeof scratch->tensor)) {
+            scratch->notes[r->nnotes++] = scratch->tensor;
+            return true;
+        }
+    return false;
+}
+
 // Adds an interpreter's explanation to a report: its frames replace those of the interpreter's own code.
-static void add_explanation(struct report *r, char *text)
+// Sentences are left out if they are about a tensor that is named already.
+static void add_explanation(struct report *r, char *text, bool named)
 {
     struct report_frame *frames =
         scratch->stacks_used < STACKS ? scratch->frames[scratch->stacks_used] : NULL;
@@ -369,7 +389,7 @@ static void add_explanation(struct report *r, char *text)
         next = strchr(line, '\n');
         if (next)
             *next++ = 0;
-        if (*line != '@' && r->nnotes < most)
+        if (*line != '@' && r->nnotes < most && !named)
             scratch->notes[r->nnotes++] = line;
         else if (*line == '@' && frames && nframes < STACK_DEPTH_MAX)
             nframes += explained_frame(line + 1, &frames[nframes]);
@@ -415,7 +435,10 @@ static void send_error(const struct guard_finding *f, uint32_t stack, int device
         r.place = make_place(f->fault, f->thread_known);
     if (f->note)
         scratch->notes[r.nnotes++] = f->note;
-    add_explanation(&r, explanation);
+    for (unsigned i = 0; i < GUARD_REPORT_NOTES; i++)
+        if (f->more[i])
+            scratch->notes[r.nnotes++] = f->more[i];
+    add_explanation(&r, explanation, add_tensor(&r, f));
     r.notes = scratch->notes;
     if (e)
         *e = (struct fold_slot){e->key, r.id, 1};

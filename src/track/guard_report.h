@@ -13,7 +13,7 @@
 #include "track/track.h"
 #include "report/report.h"
 
-enum { GUARD_REPORT_BUFFERS = 8 };
+enum { GUARD_REPORT_BUFFERS = 8, GUARD_REPORT_NOTES = 2 };
 
 struct guard_finding {
     enum report_type type;
@@ -36,8 +36,9 @@ struct guard_finding {
     bool by_source;  // errors of one line of the source are equal, whatever instructions it became
     const char *const *suspects;  // kernels one of which caused the error; may be NULL
     unsigned nsuspects;
-    const char *note;               // one more sentence; may be NULL
-    struct report_bytes corrupted;  // count 0: none
+    const char *note;                      // one more sentence; may be NULL
+    const char *more[GUARD_REPORT_NOTES];  // and these behind it; each may be NULL
+    struct report_bytes corrupted;         // count 0: none
 };
 
 // before_end is called before the summary is assembled, to add to the guard's counts; it may be NULL.

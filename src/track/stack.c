@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include "track/script_frames.h"
 #include "track/stack_cache.h"
 
 enum {
@@ -160,8 +161,12 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *opaque)
 
 uint32_t stack_capture(const void *skip_until, unsigned depth)
 {
+    uint64_t script[SCRIPT_FRAMES_MOST];
     if (!depot || !depth)
         return 0;
+    unsigned n = script_frames_get(script, depth < SCRIPT_FRAMES_MOST ? depth : SCRIPT_FRAMES_MOST);
+    if (n)
+        return stack_keep(script, n);
     const void *frame = __builtin_frame_address(0);
     uint32_t id = skip_until ? 0 : stack_cache_find(frame, depth);
     if (id)

@@ -17,7 +17,8 @@ int stack_init(size_t bytes);
 // Captures the return addresses of the calling thread, innermost first, at most `depth`, and returns the
 // stack's id. Frames of the object that contains this code are left out. With skip_until, so are all frames
 // before the one that returns to that address, if there is one (a hook passes its
-// __builtin_return_address(0)). Returns 0 if there is no frame, or if the reserved space is full.
+// __builtin_return_address(0)). If the thread has frames of an interpreter (script_frames.h), the stack
+// consists of those instead. Returns 0 if there is no frame, or if the reserved space is full.
 // Thread-safe; allocates nothing else and takes no lock of moat's.
 uint32_t stack_capture(const void *skip_until, unsigned depth);
 

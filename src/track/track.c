@@ -103,6 +103,12 @@ void track_listen(const struct track_listener *l)
     listener = l;
 }
 
+void track_divided(uint64_t base, uint64_t bytes, uint64_t stride)
+{
+    if (listener)
+        listener->divided(base, bytes, stride);
+}
+
 void track_client_set(uint32_t client)
 {
     this_thread.client = client;

@@ -96,8 +96,13 @@ struct track_listener {
     // After the driver has freed it. Another block may be at the address again: serials differ.
     void (*freed)(uint64_t base, uint64_t serial);
     void (*withdrawn)(uint64_t base, uint64_t end);  // announced blocks that overlap the range
+    void (*divided)(uint64_t base, uint64_t bytes, uint64_t stride);  // see track_divided
 };
 void track_listen(const struct track_listener *listener);  // called once, while the guard starts
+
+// A mode has mapped memory at new addresses that it will cut into slots of `stride` bytes, one for each
+// block.
+void track_divided(uint64_t base, uint64_t bytes, uint64_t stride);
 
 void track_after_fork(void);
 

@@ -2,16 +2,20 @@
 # builds: one
 # What it prints depends on the machine; its form does not.
 
-$ moat info | sed -E 's/^(moat|driver|GPU|CPU|cores|libraries|cache)[^:]*: .*/\1/' | sort -u | grep -v GPU
+$ moat info | sed -E 's/^(moat|driver|GPU|CPU|cores|libraries|mode|cache)[^:]*: .*/\1/' | sort -u | grep -v GPU
 CPU
 cache
 cores
 driver
 libraries
 moat
+mode
 $ moat info --cpu-capability=75 --cpu-memory=1G | grep CPU: | grep -oE 'capability [0-9.]+|[0-9.]+ GiB'
 capability 7.5
 1.0 GiB
+$ moat info | grep mode:; MOAT_OPTIONS=mode=api moat info | grep mode:
+mode:      auto (check on the CPU device, api on a GPU)
+mode:      api
 # The cache: how much of it is used, or why there is none.
 $ moat info --cache-dir=$T/cache | grep cache:; ls $T
 cache:     $T/cache, 0 modules, 0.0 of 1024.0 MiB, not made yet

@@ -194,11 +194,11 @@ $ moat options
     for: explain,run
     default: not set
     now: not set (default)
---mode=off|api|count|check|pages|canary|explain|tally
+--mode=auto|off|api|count|check|pages|canary|explain|tally
     look for errors in this mode or in several, separated by commas
     for: run
-    default: api
-    now: api (default)
+    default: auto
+    now: auto (default)
 --module=N
     use only the N-th module of the file, counted from 1
     for: ptx explain,ptx instrument,ptx list,ptx print,ptx stats,ptx verify
@@ -239,6 +239,11 @@ $ moat options
     for: explain,report,run
     default: 100
     now: 100 (default)
+--proofs=on|off|check
+    with --mode=check, leave out checks that a proof at the launch covers (on), or none (off), or report where checks and proofs disagree (check)
+    for: run
+    default: on
+    now: on (default)
 --raw
     print PTX as it is stored, decompressed but not parsed
     for: ptx print

@@ -5,14 +5,13 @@
 //   good LINE                                          no report with this source line
 //   bad LINE TYPE KIND BYTES THREAD BASE SIZE          one report with this line; BASE is 0 for a variable
 //
-// CLASS: adjacent, far, freed, late (freed some allocations ago), or idioms: correct code of unusual kinds.
+// CLASS: adjacent, far, freed, late (freed some allocations ago), misaligned, or idioms: correct code of
+// unusual kinds.
 // A kernel is one warp. The access of one thread is the one in question; the others do the same at an offset
 // that is right.
-#include <stdarg.h>
+#include "check_random.h"
 
-#include "cases.h"
-
-enum { BATCH = 40, TEXT = 1 << 20, MOST = 6000, LINE = 1000, WARP = 32 };
+enum { BATCH = 40, MOST = 6000, LINE = 1000, WARP = 32 };
 
 enum root {
     BY_PARAMETER,
@@ -24,22 +23,25 @@ enum root {
     BY_RESULT,
     BY_SELECTION,
     BY_MERGE,
-    BY_CALL,      // the called function adds the offset
-    BY_CALL_SUM,  // the caller adds the offset
-    BY_LOOP,      // a pointer that is incremented
+    BY_CALL,        // the called function adds the offset
+    BY_CALL_SUM,    // the caller adds the offset
+    BY_RESULT_SUM,  // a function adds the offset and returns the sum
+    BY_LOOP,        // a pointer that is incremented
     ROOTS,
 };
 enum idiom { NO_IDIOM, FROM_BEFORE, FROM_END, BY_DIFFERENCE, IDIOMS };
+// How the pointer of BY_CALL and BY_CALL_SUM is passed.
+enum passing { IN_PARAM, IN_REGISTER, IN_STRUCTURE, BY_ANOTHER, SELECTED, PASSINGS };
 enum sum { BY_ADD, BY_OFFSET, BY_INDEX, SUMS };
-enum op { LOAD, STORE, ATOM, RED, OPS };
 
 struct plan {
     enum root root;
     enum idiom idiom;
     enum sum sum;
-    enum op op;
-    unsigned width, line, thread;
-    bool generic, guarded;
+    struct random_access access;
+    enum passing passing;
+    unsigned thread;
+    bool generic;
     uint64_t size, other_size;
 };
 
@@ -48,69 +50,12 @@ struct run {
     int64_t wrong, right;  // offsets
 };
 
-static unsigned seed;
-static char text[TEXT];
-static size_t used;
-
-static unsigned dice(unsigned n)
-{
-    return (unsigned)rand_r(&seed) % n;
-}
-
-static void put(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static void put(const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    used += (size_t)vsnprintf(text + used, TEXT - used, fmt, args);
-    va_end(args);
-}
-
 // --- the kernel --------------------------------------------------------------------------------------------
 
-static const char *type_of(unsigned width)
-{
-    return width == 1 ? "u8" : width == 2 ? "u16" : width == 4 ? "u32" : "u64";
-}
-
-// The access at [%a + offset]; what was read goes to %v.
 static void put_access(const struct plan *p, int64_t offset)
 {
-    const char *space = p->generic ? "" : ".global";
-    const char *guard = p->guarded ? "@%always " : "";
-    put("    .loc 1 %u 0\n", p->line);
-    if (p->op == ATOM)
-        put("    %satom%s.add.u%u %%v%u, [%%a+%lld], 1;\n", guard, space, 8 * p->width, p->width,
-            (long long)offset);
-    else if (p->op == RED)
-        put("    %sred%s.add.u%u [%%a+%lld], 1;\n", guard, space, 8 * p->width, (long long)offset);
-    else if (p->op == STORE && p->width == 16)
-        put("    %sst%s.v2.u64 [%%a+%lld], {%%e8, %%e8};\n", guard, space, (long long)offset);
-    else if (p->op == STORE)
-        put("    %sst%s.%s [%%a+%lld], %%e%u;\n", guard, space, type_of(p->width), (long long)offset,
-            p->width);
-    else if (p->width == 16)
-        put("    %sld%s.v2.u64 {%%v8, %%w8}, [%%a+%lld];\n", guard, space, (long long)offset);
-    else
-        put("    %sld%s.%s %%v%u, [%%a+%lld];\n", guard, space, type_of(p->width), p->width,
-            (long long)offset);
-    put("    .loc 1 1 0\n");
-    if (p->op == STORE || p->op == RED)
-        put("    mov.u64 %%v, 0;\n");
-    else if (p->width == 16)
-        put("    or.b64 %%v, %%v8, %%w8;\n");
-    else if (p->width == 8)
-        put("    mov.u64 %%v, %%v8;\n");
-    else
-        put("    cvt.u64.u%u %%v, %%v%u;\n", p->width == 1 ? 16 : 8 * p->width, p->width);
+    put_random_access(&p->access, p->generic ? "" : ".global", "%a", offset);
 }
-
-static const char registers[] = "    .reg .u64 %p, %q, %o, %h, %out, %d, %a, %v, %x, %v8, %w8, %e8;\n"
-                                "    .reg .u32 %t, %bad, %i, %v4, %e4;\n"
-                                "    .reg .u16 %v2, %v1, %e2, %e1;\n"
-                                "    .reg .pred %always, %is, %more;\n";
-static const char constants[] = "    mov.u64 %e8, 0x1212121212121212;\n    mov.u32 %e4, 0x12121212;\n"
-                                "    mov.u16 %e2, 0x1212;\n    mov.u16 %e1, 0x1212;\n";
 
 static void put_root(const struct plan *p, unsigned n)
 {
@@ -119,6 +64,7 @@ static void put_root(const struct plan *p, unsigned n)
     case BY_PARAMETER:
     case BY_CALL:
     case BY_CALL_SUM:
+    case BY_RESULT_SUM:
     case BY_LOOP: put("    cvta.to.global.u64 %%p, %%q;\n"); break;
     case BY_PLAIN_PARAMETER: put("    mov.u64 %%p, %%q;\n"); break;
     case BY_STRUCTURE: put("    ld.param.u64 %%p, [s+16];\n"); break;
@@ -145,13 +91,13 @@ static void put_root(const struct plan *p, unsigned n)
 // Puts the address into %a; returns the offset that is left for the access.
 static int64_t put_sum(const struct plan *p, const struct run *r)
 {
-    int64_t late = p->sum == BY_OFFSET ? (int64_t)dice(4) * p->width : 0;
+    int64_t late = p->sum == BY_OFFSET ? (int64_t)dice(4) * p->access.width : 0;
     if (p->idiom == BY_DIFFERENCE)
         put("    add.s64 %%x, %%o, %%d;\n    sub.s64 %%x, %%x, %%o;\n    add.s64 %%a, %%x, %%p;\n");
     else if (p->sum == BY_INDEX && r->wrong >> 31 == 0 && r->wrong >= 0)
         put("    div.s64 %%x, %%d, %u;\n    cvt.u32.u64 %%i, %%x;\n    mul.wide.s32 %%x, %%i, %u;\n"
             "    add.s64 %%a, %%p, %%x;\n",
-            p->width, p->width);
+            p->access.width, p->access.width);
     else
         put("    add.s64 %%a, %%p, %%d;\n");
     if (late)
@@ -164,7 +110,7 @@ static void put_loop(const struct plan *p, unsigned n)
     put("    mov.u64 %%a, %%p;\n    mov.u64 %%x, 0;\nagain_%u:\n    setp.ge.s64 %%more, %%x, %%d;\n"
         "    @%%more bra there_%u;\n    add.s64 %%a, %%a, %u;\n    add.s64 %%x, %%x, %u;\n"
         "    bra again_%u;\nthere_%u:\n",
-        n, n, p->width, p->width, n, n);
+        n, n, p->access.width, p->access.width, n, n);
 }
 
 static void put_functions(const struct plan *p, const struct run *r, unsigned n)
@@ -173,15 +119,32 @@ static void put_functions(const struct plan *p, const struct run *r, unsigned n)
         put(".func (.param .b64 r) first_%u(.param .b64 m, .param .b64 n)\n.noinline\n{\n    .reg .b64 %%m;\n"
             "    ld.param.b64 %%m, [m];\n    st.param.b64 [r], %%m;\n    ret;\n}\n",
             n);
+    if (p->root == BY_RESULT_SUM)
+        put(".func (.param .b64 r) moved_%u(.param .b64 m, .param .b64 d)\n.noinline\n{\n"
+            "    .reg .b64 %%m, %%d;\n    ld.param.b64 %%m, [m];\n    ld.param.b64 %%d, [d];\n"
+            "    mul.lo.s64 %%d, %%d, 1;\n    add.s64 %%m, %%d, %%m;\n    cvta.to.global.u64 %%d, %%m;\n    "
+            "st.param.b64 [r], %%d;\n"
+            "    ret;\n}\n",
+            n);
     if (p->root != BY_CALL && p->root != BY_CALL_SUM)
         return;
-    put(".func (.param .b64 r) access_%u(.param .b64 p, .param .b64 o, .param .b64 d)\n.noinline\n{\n%s%s", n,
-        registers, constants);
-    put("    ld.param.b64 %%p, [p];\n    ld.param.b64 %%o, [o];\n    ld.param.b64 %%d, [d];\n"
-        "    setp.eq.u64 %%always, %%p, %%p;\n");
+    const char *shape = p->passing == IN_STRUCTURE ? ".align 8 .b8 p[24]" : ".b64 p";
+    put(".func (.param .b64 r) access_%u(.param %s, .param .b64 o, .param .b64 d)\n.noinline\n{\n%s%s", n,
+        shape, REGISTERS, CONSTANTS);
+    put("    ld.param.b64 %%p, [p+%u];\n    ld.param.b64 %%o, [o];\n    ld.param.b64 %%d, [d];\n"
+        "    setp.eq.u64 %%always, %%p, %%p;\n",
+        p->passing == IN_STRUCTURE ? 8 : 0);
     int64_t late = p->root == BY_CALL ? put_sum(p, r) : (put("    mov.u64 %%a, %%p;\n"), 0);
     put_access(p, late);
     put("    st.param.b64 [r], %%v;\n    ret;\n}\n");
+    if (p->passing == BY_ANOTHER)
+        put(".func (.param .b64 r) outer_%u(.param .b64 o, .param .b64 p, .param .b64 d)\n.noinline\n{\n"
+            "    .reg .b64 %%p, %%v;\n    .reg .b64 %%o, %%d;\n    ld.param.b64 %%p, [p];\n"
+            "    ld.param.b64 %%o, [o];\n    ld.param.b64 %%d, [d];\n    {\n    .param .b64 r1;\n"
+            "    .param .b64 m;\n    .param .b64 n;\n    .param .b64 l;\n    st.param.b64 [m], %%p;\n"
+            "    st.param.b64 [n], %%o;\n    st.param.b64 [l], %%d;\n    call (r1), access_%u, (m, n, l);\n"
+            "    ld.param.b64 %%v, [r1];\n    }\n    st.param.b64 [r], %%v;\n    ret;\n}\n",
+            n, n);
 }
 
 static void put_call(const struct plan *p, const struct run *r, unsigned n)
@@ -194,10 +157,25 @@ static void put_call(const struct plan *p, const struct run *r, unsigned n)
             put("    add.s64 %%a, %%a, %lld;\n", (long long)late);
         pointer = "%a";
     }
-    put("    {\n    .param .b64 r;\n    .param .b64 m;\n    .param .b64 n;\n    .param .b64 l;\n"
-        "    st.param.b64 [m], %s;\n    st.param.b64 [n], %%o;\n    st.param.b64 [l], %%d;\n"
-        "    call (r), access_%u, (m, n, l);\n    ld.param.b64 %%v, [r];\n    }\n",
-        pointer, n);
+    if (p->passing == SELECTED) {
+        put("    selp.b64 %%w8, %s, %%o, %%always;\n", pointer);
+        pointer = "%w8";
+    }
+    bool in_structure = p->passing == IN_STRUCTURE;
+    put("    {\n    .param .b64 r;\n    .param %s;\n    .param .b64 n;\n    .param .b64 l;\n",
+        in_structure ? ".align 8 .b8 m[24]" : ".b64 m");
+    if (in_structure)
+        put("    st.param.v2.b64 [m+8], {%s, %%o};\n", pointer);
+    else
+        put("    st.param.b64 [m], %s;\n", pointer);
+    put("    st.param.b64 [n], %%o;\n    st.param.b64 [l], %%d;\n");
+    if (p->passing == IN_REGISTER)
+        put("    call (r), access_%u, (%s, n, l);\n", n, pointer);
+    else if (p->passing == BY_ANOTHER)
+        put("    call (r), outer_%u, (n, m, l);\n", n);
+    else
+        put("    call (r), access_%u, (m, n, l);\n", n);
+    put("    ld.param.b64 %%v, [r];\n    }\n");
 }
 
 static void put_kernel(const struct plan *p, const struct run *r, unsigned n)
@@ -208,7 +186,7 @@ static void put_kernel(const struct plan *p, const struct run *r, unsigned n)
     put(".visible .entry kernel_%u(.param .u64 p, .param .u64 o, .param .u64 h, .param .u64 out, .param .u64 "
         "wrong,"
         " .param .u64 right, .param .u32 bad, .param .align 8 .b8 s[32])\n{\n%s%s",
-        n, registers, constants);
+        n, REGISTERS, CONSTANTS);
     put("    mov.u32 %%t, %%tid.x;\n    ld.param.u32 %%bad, [bad];\n    ld.param.u64 %%d, [right];\n"
         "    ld.param.u64 %%x, [wrong];\n    setp.eq.u32 %%is, %%t, %%bad;\n    selp.b64 %%d, %%x, %%d, "
         "%%is;\n"
@@ -220,6 +198,12 @@ static void put_kernel(const struct plan *p, const struct run *r, unsigned n)
         int64_t late = 0;
         if (p->root == BY_LOOP)
             put_loop(p, n);
+        else if (p->root == BY_RESULT_SUM)
+            put("    {\n    .param .b64 r;\n    .param .b64 m;\n    .param .b64 l;\n    st.param.b64 [m], "
+                "%%p;\n"
+                "    st.param.b64 [l], %%d;\n    call (r), moved_%u, (m, l);\n    ld.param.b64 %%a, [r];\n"
+                "    }\n",
+                n);
         else
             late = put_sum(p, r);
         put_access(p, late);
@@ -242,53 +226,54 @@ static bool is_freed(const char *class)
 
 static struct plan plan_case(const char *class, unsigned number)
 {
-    static const unsigned widths[] = {1, 2, 4, 8, 16};
     struct plan p = {.root = dice(ROOTS),
                      .sum = dice(SUMS),
-                     .op = dice(OPS),
-                     .width = widths[dice(5)],
-                     .line = LINE + number};
-    if (p.op == ATOM || p.op == RED)
-        p.width = p.width < 4 ? 4 : p.width > 8 ? 8 : p.width;
+                     .access = random_access(OPS, LINE + number),
+                     .passing = dice(PASSINGS)};
     if (in(class, "idioms")) {
         p.idiom = 1 + dice(IDIOMS - 1);
         p.root = dice(BY_VARIABLE);
     }
     if (p.root == BY_VARIABLE && (is_freed(class) || in(class, "far")))
         p.root = BY_PARAMETER;
-    p.size = p.width + dice(dice(3) ? 600 : MOST);
-    p.other_size = p.width + dice(dice(3) ? 600 : MOST);
+    p.size = p.access.width + dice(dice(3) ? 600 : MOST);
+    p.other_size = p.access.width + dice(dice(3) ? 600 : MOST);
+    if (in(class, "misaligned")) {
+        p.access.width = p.access.width < 2 ? 2 : p.access.width;
+        p.size += 2 * p.access.width;
+        p.sum = p.sum == BY_INDEX ? BY_ADD : p.sum;
+        p.root = p.root == BY_LOOP ? BY_LOAD : p.root;
+    }
     p.thread = dice(WARP);
     p.generic = p.root != BY_VARIABLE && !dice(4);
-    p.guarded = !dice(3);
     return p;
 }
 
 static int64_t inside(const struct plan *p, uint64_t size)
 {
-    return (int64_t)dice((unsigned)(size / p->width)) * p->width;
+    return (int64_t)dice((unsigned)(size / p->access.width)) * p->access.width;
 }
 
 // Chooses the offset of the access in question; returns whether it is wrong.
 static bool choose(const struct plan *p, struct run *r, const char *class)
 {
-    int64_t w = p->width, size = (int64_t)p->size;
+    int64_t w = p->access.width, size = (int64_t)p->size;
     r->right = r->wrong = inside(p, p->size);
     if (is_freed(class))
         return true;
     if (in(class, "idioms") || !dice(4))
         return false;
-    // doc/check.md: bounds do not pass through calls, so a pointer that is in another buffer when it is
-    // passed is taken for that buffer's.
-    if (in(class, "far") && p->root == BY_CALL_SUM)
-        return false;
+    if (in(class, "misaligned")) {
+        r->right = inside(p, p->size - p->access.width);
+        r->wrong = r->right + 1 + dice(p->access.width - 1);
+        return true;
+    }
     if (in(class, "far") && p->root != BY_LOOP) {
         r->wrong = (int64_t)(r->other - r->target) + inside(p, p->other_size);
         return true;
     }
     // The last element that begins inside may end outside.
-    // Memory before the first buffer of a slab is not mapped: an access that has no root faults there.
-    bool before = p->root != BY_LOOP && p->root != BY_CALL_SUM && dice(2);
+    bool before = p->root != BY_LOOP && dice(2);
     r->wrong = before ? -w * (1 + (int64_t)dice(4)) : size / w * w + w * (int64_t)dice(4);
     return true;
 }
@@ -321,17 +306,17 @@ static void compare_results(const struct plan *p, const struct run *r, bool bad)
 {
     uint64_t results[WARP];
     NEED(d.cuMemcpyDtoH_v2(results, r->out, sizeof results));
-    // Next to a buffer, a pointer that was passed has no root: the access is performed and reported.
-    if (bad && p->root != BY_CALL_SUM && results[p->thread])
-        printf("result %u: 0x%llx instead of 0\n", p->line, (unsigned long long)results[p->thread]);
+    if (bad && results[p->thread])
+        printf("result %u: 0x%llx instead of 0\n", p->access.line, (unsigned long long)results[p->thread]);
 }
 
 static const char *type_name(const struct plan *p, const struct run *r, const char *class)
 {
-    return is_freed(class)          ? "heap-use-after-free"
-           : p->root == BY_VARIABLE ? "global-buffer-overflow"
-           : r->wrong < 0           ? "heap-buffer-underflow"
-                                    : "heap-buffer-overflow";
+    return is_freed(class)           ? "heap-use-after-free"
+           : in(class, "misaligned") ? "misaligned-address"
+           : p->root == BY_VARIABLE  ? "global-buffer-overflow"
+           : r->wrong < 0            ? "heap-buffer-underflow"
+                                     : "heap-buffer-overflow";
 }
 
 static void launch(CUfunction kernel, const struct plan *p, struct run *r)
@@ -339,7 +324,8 @@ static void launch(CUfunction kernel, const struct plan *p, struct run *r)
     CUdeviceptr target = r->target, s[4] = {0};
     int64_t wrong = r->wrong, right = r->right;
     if (p->idiom == FROM_BEFORE || p->idiom == FROM_END) {
-        int64_t shift = p->idiom == FROM_END ? (int64_t)(p->size / p->width * p->width) : -(int64_t)p->width;
+        int64_t shift = p->idiom == FROM_END ? (int64_t)(p->size / p->access.width * p->access.width)
+                                             : -(int64_t)p->access.width;
         target += (CUdeviceptr)shift;
         wrong -= shift;
         right -= shift;
@@ -383,17 +369,17 @@ static void run_case(CUmodule module, const struct plan *p, struct run *r, bool 
     if (is_freed(class))
         free_target(r, class);
     launch(kernel, p, r);
-    compare(r->other, p->other_size, 33, 0, 0, p->line);
+    compare(r->other, p->other_size, 33, 0, 0, p->access.line);
     if (!is_freed(class))
-        compare(place, p->size, 77, r->right, p->width, p->line);
+        compare(place, p->size, 77, r->right, p->access.width, p->access.line);
     compare_results(p, r, bad);
     if (!bad)
-        printf("good %u\n", p->line);
+        printf("good %u\n", p->access.line);
     else
-        printf("bad %u %s %s %u %u 0x%llx %llu root %d sum %d op %d%s\n", p->line, type_name(p, r, class),
-               p->op == LOAD ? "read" : "write", p->width, is_freed(class) ? 0 : p->thread,
-               variable ? 0 : (unsigned long long)r->target, (unsigned long long)p->size, p->root, p->sum,
-               p->op, p->generic ? " generic" : "");
+        printf("bad %u %s %s %u %u 0x%llx %llu root %d sum %d op %d%s\n", p->access.line,
+               type_name(p, r, class), p->access.op == LOAD ? "read" : "write", p->access.width,
+               is_freed(class) ? 0 : p->thread, variable ? 0 : (unsigned long long)r->target,
+               (unsigned long long)p->size, p->root, p->sum, p->access.op, p->generic ? " generic" : "");
     if (!is_freed(class))
         NEED(d.cuMemFree_v2(r->target));
     NEED(d.cuMemFree_v2(r->other));

@@ -5,13 +5,10 @@
 // kernels wrote.
 //
 // A launch has one thread, so that no two accesses race. Every statement has a source line of its own.
-#include <stdarg.h>
-
-#include "cases.h"
+#include "check_random.h"
 
 enum {
     BATCH = 50,
-    TEXT = 1 << 21,
     BUFFERS = 4,
     SIZE = 2 << 20,
     VALUES = 6,    // %r0 ..., of 32 bits
@@ -20,24 +17,8 @@ enum {
     WORDS = SIZE / 8,
 };
 
-static unsigned seed, line, labels;
-static char text[TEXT];
-static size_t used;
+static unsigned line, labels;
 static CUdeviceptr buffers[BUFFERS], holder;
-
-static unsigned dice(unsigned n)
-{
-    return (unsigned)rand_r(&seed) % n;
-}
-
-static void put(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static void put(const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    used += (size_t)vsnprintf(text + used, TEXT - used, fmt, args);
-    va_end(args);
-}
 
 // --- statements --------------------------------------------------------------------------------------------
 

@@ -2,34 +2,7 @@
 // Kernels with errors that --mode=check must find, each with a correct twin: check_errors bad|good NAME, or
 // list. A wrong access is skipped, so every case ends normally, and results that the errors do not touch must
 // be right.
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <unistd.h>
-
-#define NEED(call) need((call), #call, __LINE__)
-
-static void need(cudaError_t r, const char *call, int line)
-{
-    if (r == cudaSuccess)
-        return;
-    printf("%d: %s: %s\n", line, call, cudaGetErrorString(r));
-    exit(2);
-}
-
-template <typename T> static T *take(size_t n)
-{
-    T *p;
-    NEED(cudaMalloc(&p, n * sizeof(T)));
-    NEED(cudaMemset(p, 0, n * sizeof(T)));
-    return p;
-}
-
-static void wait(void)
-{
-    NEED(cudaDeviceSynchronize());
-}
+#include "check_cases.cuh"
 
 template <typename T> __global__ void fill(T *a, long from, long to)
 {
@@ -302,6 +275,68 @@ static void in_a_function(bool bad)
     wait();
 }
 
+// The pointer is in another buffer before it is passed, in a structure and by two functions.
+static __device__ __noinline__ void set_in_view(view v, int value)
+{
+    v.more[value] = value;
+}
+
+static __device__ __noinline__ void set_by_another(view v, float *more)
+{
+    v.more = more;
+    set_in_view(v, 1);
+}
+
+static __global__ void by_calls(float *a, long i)
+{
+    set_by_another(view{1, a, a}, a + i);
+}
+
+static void passed_far(bool bad)
+{
+    float *a = take<float>(1 << 20), *b = take<float>(1 << 20);
+    by_calls<<<1, 1>>>(a, bad ? (b + 1000) - a : 1000);
+    wait();
+}
+
+// A function moves the pointer and returns it.
+static __device__ __noinline__ int *element(int *a, long i)
+{
+    return a + i;
+}
+
+static __global__ void by_result(int *a, long i)
+{
+    *element(a, i) = 7;
+}
+
+static void returned_far(bool bad)
+{
+    int *a = take<int>(1 << 20), *b = take<int>(1 << 20);
+    by_result<<<1, 1>>>(a, bad ? (b + 1000) - a : 1000);
+    wait();
+}
+
+// A function that is called through a pointer, and calls another one.
+static __device__ __noinline__ void set_after(int *p, int v)
+{
+    set(p + 1, v);
+}
+
+typedef void (*setter)(int *, int);
+static __device__ setter setters[2] = {set_after, set_after};
+
+static __global__ void by_pointer(int *a, int which)
+{
+    setters[which](a, 5);
+}
+
+static void through_a_pointer(bool bad)
+{
+    by_pointer<<<1, 1>>>(take<int>(10) + 8 + bad, 1);
+    wait();
+}
+
 static void async(bool bad)
 {
     int *a;
@@ -377,11 +412,24 @@ static void several(bool bad)
     wait();
 }
 
-static const struct {
-    const char *name;
-    void (*run)(bool bad);
-    const char *types;
-} cases[] = {
+// A pointer that the kernel does not use: no error, whether it is freed or not.
+static __global__ void ignores(int *a, long from, int *unused)
+{
+    if (from)
+        *unused = 1;
+    *a = 1;
+}
+
+static void stale(bool bad)
+{
+    int *a = take<int>(1), *b = take<int>(100);
+    if (bad)
+        NEED(cudaFree(b));
+    ignores<<<1, 1>>>(a, 0, b + 5);
+    wait();
+}
+
+static const struct check_case cases[] = {
     {"write_past", write_past, "heap-buffer-overflow"},
     {"read_past", read_past, "heap-buffer-overflow"},
     {"write_before", write_before, "heap-buffer-underflow"},
@@ -401,6 +449,9 @@ static const struct {
     {"atomics", atomics, "heap-buffer-overflow"},
     {"module_variable", module_variable, "global-buffer-overflow"},
     {"in_a_function", in_a_function, "heap-buffer-overflow"},
+    {"passed_far", passed_far, "heap-buffer-overflow|heap-buffer-underflow"},
+    {"returned_far", returned_far, "heap-buffer-overflow|heap-buffer-underflow"},
+    {"through_a_pointer", through_a_pointer, "heap-buffer-overflow"},
     {"async", async, "heap-use-after-free"},
     {"graph", graph, "heap-buffer-overflow"},
     {"managed", managed, "heap-buffer-overflow"},
@@ -412,13 +463,9 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    for (const auto &c : cases) {
-        if (argc == 2)
-            printf("%s\t%s\n", c.name, c.types);
-        else if (argc == 3 && !strcmp(argv[2], c.name)) {
-            c.run(!strcmp(argv[1], "bad"));
-            return 0;
-        }
+    if (argc == 3 && !strcmp(argv[2], "stale")) {
+        stale(!strcmp(argv[1], "bad"));
+        return 0;
     }
-    return argc == 2 ? 0 : 2;
+    return check_main(argc, argv, cases);
 }

@@ -37,9 +37,11 @@ lacks() {  # lacks NAME: prints what a report should show and does not
         echo 'the thread is not named'
     grep -q 'PTX line [0-9]*: ' "$T/log" || echo 'no PTX line'
     # A function that kernels call does not know by which launch.
-    [ "$1" = in_a_function ] || grep -q '^launched by cuLaunchKernel at:' "$T/log" ||
+    [[ $1 == in_a_function || $1 == passed_far || $1 == through_a_pointer ]] ||
+        grep -q "^launched by cuLaunchKernel at:" "$T/log" ||
         echo 'the launch is not shown'
-    kernels='fill|sum|copy4|store_at|walk|rows|views|from_one|backwards|count|variable|by_call'
+    ! grep -q '__device_stub_' "$T/log" || echo 'frames of nvcc'
+    kernels="fill|sum|copy4|store_at|walk|rows|views|from_one|backwards|count|variable|set|by_"
     grep -Eq "in kernel .*($kernels)" "$T/log" || echo 'the kernel is not named'
     [[ $1 == null || $1 == module_variable ]] || grep -q '^allocated by' "$T/log" || echo 'no allocation'
     [ "$1" != module_variable ] || grep -q '^note: it is .* the variable .* bytes at 0x' "$T/log" ||
@@ -60,6 +62,14 @@ while IFS=$'\t' read -r name types; do
 done <"$T/cases"
 [ "$passed" -gt 40 ] || { echo 'the list of cases is too short'; failed=$((failed + 1)); }
 
+# A line that reads and writes one wrong address is one error.
+cc -g -Isrc -o "$T/app" demo/app.c -L"$BUILD/lib/moat" -lcuda || exit 1
+run "$T/app"
+[ "$status" = 97 ] && [ "$(grep -c 'ERROR: moat' "$T/log")" = 1 ] && grep -q '^READ of size 4' "$T/log" &&
+    grep -q '^note: the same line also writes to this address$' "$T/log" &&
+    grep -q 'report 1 was seen 2 times' "$T/log"
+verdict $? 'a line that reads and writes'
+
 # A million wrong accesses: few records, all of them counted.
 run "$T/check_errors" bad a_million
 grep -Eq 'wrong accesses that kernels made +1,280,000' "$T/log"
@@ -76,6 +86,19 @@ verdict $? '--on-error=trap'
 run --halt-on-error "$T/check_errors" bad host_idle
 [ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ] && ! grep -q 'went on' "$T/log"
 verdict $? '--halt-on-error'
+
+# A kernel that is not checked: a freed buffer among its arguments is worth a note, and is no error.
+run --kernel-name=fill "$T/check_errors" bad stale
+[ "$status" = 0 ] && [ -z "$found" ] &&
+    grep -q 'ignores.* runs unchecked, was passed 0x.* as argument 3: that is 20 bytes into a 400' "$T/log" &&
+    grep -Eq 'were passed a pointer into a freed buffer +1$' "$T/log"
+verdict $? 'a freed argument'
+run --kernel-name=fill "$T/check_errors" good stale
+[ "$status" = 0 ] && [ -z "$found" ] && ! grep -q 'was passed' "$T/log"
+verdict $? 'no freed argument'
+run "$T/check_errors" bad stale
+[ "$status" = 0 ] && [ -z "$found" ] && ! grep -q 'was passed' "$T/log"
+verdict $? 'a freed argument that is not used'
 
 # From the cache, everything is known as at the first time.
 run "$T/check_errors" bad write_past

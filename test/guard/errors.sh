@@ -33,16 +33,21 @@ one() {  # one NAME TYPE TRAITS
         wrong "good: status $status, reported: ${found:-nothing}"
         return
     fi
-    run bad "$name" "${options[@]}"
     # A GPU reports a kernel's fault without its address.
     [ "$device $traits" != 'gpu vague' ] || type="$type|wild-access"
-    if [ "$status" != 97 ] || ! [[ $found =~ ^($type)$ ]]; then
-        wrong "bad: status $status, reported: ${found:-nothing}, expected $type"
-    elif [ "$traits" = '' ] && ! grep -q '#0 .*errors\.c:[0-9]' "$log"; then
-        wrong 'bad: the report does not say where'
-    else
-        echo "ok $found"
-    fi
+    # The default is api on a GPU, check on the CPU device.
+    for mode in auto api; do
+        [ "$device $mode" != 'gpu api' ] || continue
+        run bad "$name" "${options[@]}" --mode=$mode
+        if [ "$status" != 97 ] || ! [[ $found =~ ^($type)$ ]]; then
+            wrong "bad: mode $mode: status $status, reported: ${found:-nothing}, expected $type"
+            return
+        elif [ "$traits" = '' ] && ! grep -q '#0 .*errors\.c:[0-9]' "$log"; then
+            wrong "bad: mode $mode: the report does not say where"
+            return
+        fi
+    done
+    echo "ok $found"
 }
 
 if [ "${1:-}" = --one ]; then

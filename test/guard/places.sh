@@ -134,10 +134,12 @@ $L_name:
 }
 P
 kernel inlined
-summary 'a header of the toolkit' 'wild-access /src/own.cu:20 in smooth(float\*)' "$T/pipeline" \
-    "$T/inlined.ptx"
-grep -q '#0 __ldg /opt/cuda.*sm_32_intrinsics.hpp:134' "$T/log" ||
-    { echo 'FAIL the inlined chain is gone'; failed=$((failed + 1)); }
+for row in 'api wild-access' 'check heap-buffer-overflow'; do
+    summary "a header of the toolkit, ${row% *}" "${row#* } /src/own.cu:20 in smooth(float\*)" \
+        --mode="${row% *}" "$T/pipeline" "$T/inlined.ptx"
+    grep -q '#0 __ldg /opt/cuda.*sm_32_intrinsics.hpp:134' "$T/log" ||
+        { echo 'FAIL the inlined chain is gone'; failed=$((failed + 1)); }
+done
 printf 'mov.u32 %%r2, 7;\nst.global.u32 [%%rd1+1024], %%r2;\n' >"$T/body"
 kernel over
 summary 'canaries' 'heap-buffer-overflow in smooth(float\*)' --mode=canary "$T/pipeline" "$T/over.ptx"

@@ -65,6 +65,15 @@ memory = types.SimpleNamespace(
     CUDAPluggableAllocator=CUDAPluggableAllocator, change_current_allocator=change_current_allocator
 )
 cuda = types.SimpleNamespace(memory=memory)
+
+
+def _no_statistics(*arguments):
+    if current:
+        raise RuntimeError("CUDAPluggableAllocator does not yet support getDeviceStats")
+    return {"allocated": 1}
+
+
+_C = types.SimpleNamespace(_cuda_memoryStats=_no_statistics, _cuda_resetPeakMemoryStats=_no_statistics)
 END
 cat >"$T/theirs/cupy/__init__.py" <<'END'
 import types
@@ -115,13 +124,27 @@ watch --torch-alloc bad.py
 check 97 'ERROR: moat: heap-buffer-overflow' 'torch-alloc, an overflow'
 check 97 '0 bytes after 1000-byte region' 'torch-alloc, whose overflow'
 
+# PyTorch's own statistics are lost, not the program that prints them.
+echo 'from torch import _C; print("statistics", _C._cuda_memoryStats(0), _C._cuda_resetPeakMemoryStats(0))' \
+    >"$T/statistics.py"
+watch --torch-alloc statistics.py
+check 98 '^statistics \{\} None' 'statistics'
+watch --no-torch-alloc statistics.py
+check 98 "^statistics \\{'allocated': 1\\}" "PyTorch's statistics"
+
 # Without any of these options Python is not changed.
 echo 'import sys, torch, cupy; print(torch.current, cupy.said, [p for p in sys.path if "moat" in p])' \
     >"$T/alone.py"
-watch --no-jit-ptx --no-torch-ops alone.py
+watch --mode=api --no-jit-ptx --no-torch-ops alone.py
 check 98 '^None \[\] \[\]' 'no option'
+watch --mode=api alone.py
+check 98 "^None \[\] \['.*moat/python'\]" 'api'
+not 'watching' 'api'
+# On the CPU device the default checks kernels, for which each tensor is a buffer of its own.
+watch --no-torch-alloc alone.py
+check 98 "^None \[\] \['.*moat/python'\]" 'the default with a pool'
 watch alone.py
-check 98 "^None \[\] \['.*moat/python'\]" 'the defaults'
+check 98 "^<torch.CUDAPluggableAllocator .*> \[\] \['.*moat/python'\]" 'the defaults'
 not 'watching' 'the defaults'
 
 # A process that imports torch and uses no GPU is not reported on.

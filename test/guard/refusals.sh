@@ -14,9 +14,7 @@ for state in $("$BUILD/tool/refusals" list); do
     timeout 60 "$MOAT" --device="$device" --mode=off "$BUILD/tool/refusals" "$state" \
         >"$T/off" 2>/dev/null </dev/null
     for mode in api pages canary; do
-        option=--mode=$mode
-        [ $mode != api ] || option=
-        timeout 60 "$MOAT" --device="$device" $option --log-file="$T/log" "$BUILD/tool/refusals" \
+        timeout 60 "$MOAT" --device="$device" --mode=$mode --log-file="$T/log" "$BUILD/tool/refusals" \
             "$state" >"$T/on" </dev/null
         status=$?
         if [ $status = 97 ] && [ -s "$T/off" ] && diff "$T/off" "$T/on" >"$T/diff" &&

@@ -28,11 +28,14 @@ check 1 'warning: nothing was watched: no process' false
 check 98 'error: nothing was watched: no process' --strict false
 check 98 'nothing was watched: the program has made no' "$program" init
 check 5 'warning: nothing was watched: the program has made no' "$program" init 5
-check 98 'no kernel has run: the driver has refused' "$program" refused
-check 98 'modules that the driver refused to load  *1$' "$program" refused
-check 4 'warning: no kernel has run' "$program" refused 4
-check 98 'error: no kernel has run' --strict "$program" refused 4
-check 0 'kernel launches, not checked inside (--mode=canary)  *1$' "$program" launch
+check 98 'no kernel has run: the driver has refused' --mode=api "$program" refused
+check 98 'modules that the driver refused to load  *1$' --mode=api "$program" refused
+check 4 'warning: no kernel has run' --mode=api "$program" refused 4
+check 98 'error: no kernel has run' --mode=api --strict "$program" refused 4
+check 0 'kernel launches, not checked inside (--mode=canary)  *1$' --mode=api "$program" launch
+check 0 'watching .*, mode check,pages, ' "$program" launch
+check 0 'watching .*, mode check,pages, ' --mode=auto "$program" launch
+check 0 'kernel launches checked  *[1-9]' "$program" launch
 check 0 'launches that the driver refused  *1$' "$program" launch
 check 0 'kernel launches  *1$' --mode=canary "$program" launch
 check 6 'kernel launches' "$program" launch 6

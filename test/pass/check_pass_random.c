@@ -322,10 +322,10 @@ static void set(struct world *w, int d, uint64_t value, int root)
 static void run_step(struct world *w, const struct op *o)
 {
     uint64_t x = w->p[o->a];
-    int in = access_of(w, x + 4, 4, buffer_of(w, x, 1), 0);
+    int in = access_of(w, x + 4, 4, w->root[o->a], 0);
     if (in >= 0)
         memcpy(w->bytes[in] + (x + 4 - w->base[in]), &w->r[o->b], 4);
-    set(w, o->d, x + 8, buffer_of(w, x + 8, 1));
+    set(w, o->d, x + 8, w->root[o->a]);
 }
 
 static void run_ops(struct world *w, const struct program *g, int first, int n);
@@ -469,24 +469,24 @@ static size_t hidden(const struct world *w, const struct pass_check_kernel *k, u
 {
     const uint64_t pointers[8] = {w->params[0], w->params[1], 16, w->params[2], 0, w->params[3], table, out};
     to[0] = 77;
-    for (uint32_t i = 0; i < k->npairs; i++) {
-        uint64_t p = pointers[k->pairs[i].offset / 8];
+    for (uint32_t i = 0; i < k->full.npairs; i++) {
+        uint64_t p = pointers[k->full.pairs[i].offset / 8];
         int in = buffer_of(w, p, 1);
         struct kcheck_pair pair = {0, 0};
         if (in >= 0)
-            pair = kcheck_pair(w->base[in], w->size[in], k->pairs[i].span);
+            pair = kcheck_pair(w->base[in], w->size[in], k->full.pairs[i].span);
         else if (p == table || p == out)
-            pair = kcheck_pair(p, 64, k->pairs[i].span);
+            pair = kcheck_pair(p, 64, k->full.pairs[i].span);
         to[2 + 2 * i] = pair.base;
         to[3 + 2 * i] = pair.limit;
     }
-    return 16 + 16 * (size_t)k->npairs;
+    return 16 + 16 * (size_t)k->full.npairs;
 }
 
 static void launch(const struct world *w, CUmodule module, const struct pass_check *check)
 {
     uint64_t a = w->params[0], b = w->params[1], s[4] = {16, w->params[2], 2, w->params[3]}, more[600];
-    check_need(check->nkernels == 1 && check->kernels[0].npairs < 290 && check->kernels[0].nparams == 5);
+    check_need(check->nkernels == 1 && check->kernels[0].full.npairs < 290 && check->kernels[0].nparams == 5);
     hidden(w, &check->kernels[0], more);
     TRY(LAUNCH(check_function(module, KCHECK_PREFIX "k"), 1, 1, 0, NULL, &a, &b, s, &table, &out, more));
     TRY(cuCtxSynchronize());

@@ -49,7 +49,7 @@ check 1 'modules that the driver refused to load  *1$' 'without the PTX nothing 
 
 load=$(grep -n 'line of the bad load' $program | cut -d: -f1)
 launch=$(grep -n 'line of the launch' $program | cut -d: -f1)
-watch -- bad_read
+watch --mode=api -- bad_read
 check 97 "heap-buffer-overflow on device 0 .*numba_cases.py:$load\$" 'the kernel'
 check 97 "#0 bad_read .*numba_cases.py:$launch\$" 'the launch'
 check 97 'argument a: f4, shape \[1000\], strides \[1\]; the access is at index \[4194304\]' 'the array'

@@ -28,4 +28,22 @@ watch --mode=canary triton_bounds.py -- bad store
 check 97 'heap-buffer-overflow' 'a store, by canaries: each tensor is a buffer of its own'
 watch --tensors --format=json triton_bounds.py -- bad load
 check 97 '"function": *"main"' 'the Python frame in JSON'
+
+alloc=$(grep -n 'line of the allocation' $program | cut -d: -f1)
+watch --mode=check triton_bounds.py -- bad load
+check 97 "heap-buffer-overflow on device 0 address 0x[0-9a-f]+ in kernel scale .*:$load\$" 'check: the kernel'
+check 97 "#0 main .*triton_bounds.py:$launch\$" 'check: the launch'
+check 97 "#0 main .*triton_bounds.py:$alloc\$" 'check: the allocation'
+check 97 'is `weights`, argument source_ptr: float32, shape \[25, 40\], strides \[40, 1\]; ' 'check: the tensor'
+check 97 '; the access is at index \[25, 0\], outside of it' 'check: the index'
+check 97 '^sum 2000' 'check: the program goes on'
+watch --mode=check triton_bounds.py -- bad before
+check 97 'the access is 4 elements before its first' 'check: a load before the tensor'
+watch --mode=check triton_bounds.py -- good load
+check 0 '^sum 2000' 'check: the twin'
+not 'ERROR' 'check: the twin'
+
+watch --mode=api after_fault.py
+check 97 '^raised AcceleratorError' 'a launch whose kernel has failed raises'
+check 97 '^capturing False' 'its stream is not being captured'
 finish

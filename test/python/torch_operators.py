@@ -33,6 +33,20 @@ def test_elementwise():
     return all(same(f(c), f(x)) for f in functions)
 
 
+def test_numbers():
+    bits = torch.arange(256, dtype=torch.int64).to(torch.uint8)
+    c = bits.cuda()
+    functions = (
+        lambda t: t & 0x7C,
+        lambda t: (t | 1) ^ 3,
+        lambda t: t + 0.5,
+        lambda t: t // 3,
+        lambda t: 7 - t.int(),
+    )
+    results = [(f(c).cpu(), f(bits)) for f in functions]
+    return all(torch.equal(a, b) and a.dtype == b.dtype for a, b in results)
+
+
 def test_reductions():
     x = torch.randn(50, 60)
     c = x.cuda()

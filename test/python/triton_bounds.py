@@ -25,7 +25,7 @@ def scale(source_ptr, target_ptr, n, WHERE: tl.constexpr, BAD: tl.constexpr, BLO
 
 
 def main(kind, where):
-    weights = torch.ones(25, 40, device="cuda")
+    weights = torch.ones(25, 40, device="cuda")  # line of the allocation
     result = torch.empty_like(weights)
     scale[(1,)](weights, result, 1000, where, kind == "bad", BLOCK=1024)  # line of the launch
     print("sum", float(result.sum()))

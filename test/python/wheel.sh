@@ -51,7 +51,7 @@ printf '%s\n' 'import driver_api' 'd = driver_api.Device()' 'p = d.alloc(64)' 'd
 check 'a good program' sh -c "moat --device=cpu python '$T/good.py' | grep -qx fine"
 moat --device=cpu python "$T/bad.py" >"$T/out" 2>&1
 check 'status 97 of a bad one' test $? = 97
-check 'the report' grep -q 'ERROR: moat: wild-access on device 0 .* in kernel fill' "$T/out"
+check 'the report' grep -q 'ERROR: moat: heap-buffer-overflow on device 0 .* in kernel fill' "$T/out"
 
 # What is linked with the wheel's libraries runs without moat too.
 if command -v cc >/dev/null; then

@@ -335,7 +335,10 @@ moat: error: the cache of rewritten modules cannot be used: $T/open: the folder 
 $ $T/w --strict --mode=count --cache-dir=$T/own $T/fake start end | head -n 1; $T/w --strict --mode=count --no-cache --cache-dir=$T/open $T/fake start end | head -n 1
 ==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu
 ==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu
-$ $T/w --strict --cache-dir=$T/open $T/fake start end | head -n 1; $T/w --mode=count --cache-dir=$T/open $T/fake start end | head -n 1
+$ $T/w --strict --cache-dir=$T/open $T/fake start end
+moat: error: the cache of rewritten modules cannot be used: $T/open: the folder is not the user's alone
+[status 98]
+$ $T/w --strict --mode=api --cache-dir=$T/open $T/fake start end | head -n 1; $T/w --mode=count --cache-dir=$T/open $T/fake start end | head -n 1
 ==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu
 ==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu
 

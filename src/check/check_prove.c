@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+#include "check/check_prove.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "base/mem.h"
+#include "core/epoch.h"
+#include "core/lock.h"
+#include "flow/judge.h"
+#include "flow/proof_memo.h"
+#include "launch/launch_call.h"
+#include "track/track.h"
+
+// The buffer of a root, as the launch finds it.
+struct buffer {
+    bool looked_up;
+    uint64_t pointer;  // 0 for variables
+    struct judge_buffer judged;
+};
+
+// Memory for one evaluation: the buffers, and the work area of proof_eval. The lock also protects the memos
+// of the proofs that use the area. Several areas let launches of several threads go on side by side.
+struct area {
+    struct lock lock;
+    char *memory;
+    size_t size;  // enough for each of its proofs
+};
+enum { AREAS = 4 };
+static struct area areas[AREAS] = {{.lock = LOCK_INIT(CHECK_PROVE)},
+                                   {.lock = LOCK_INIT(CHECK_PROVE)},
+                                   {.lock = LOCK_INIT(CHECK_PROVE)},
+                                   {.lock = LOCK_INIT(CHECK_PROVE)}};
+
+// Equal proofs, with equal sites, are one. The members but the memo's content never change.
+struct check_prove {
+    struct check_prove *next;
+    uint64_t hash;
+    struct proof proof;  // of the bytes that follow the struct
+    struct pass_check_asked *asked;
+    bool asks;  // some access is asked for
+    struct proof_memo *memo;
+    struct area *area;
+};
+enum { CHAINS = 256 };
+// Relaxed, with release and acquire of the heads: rows are only added, at the head, under the lock.
+static _Atomic(struct check_prove *) chains[CHAINS];
+static struct lock adding = LOCK_INIT(CHECK_PROVE_ADD);
+
+void check_prove_after_fork(void)
+{
+    lock_after_fork(&adding);
+    for (unsigned i = 0; i < AREAS; i++)
+        lock_after_fork(&areas[i].lock);
+}
+
+// --- proofs that are known ---------------------------------------------------------------------------------
+
+static size_t buffers_size(const struct proof *p)
+{
+    return (p->head->nroots * sizeof(struct buffer) + 15) / 16 * 16;
+}
+
+static size_t asked_size(const struct pass_check_kernel *k)
+{
+    return k->naccesses * sizeof *k->asked;
+}
+
+static uint64_t hash_of(const struct pass_check_kernel *k)
+{
+    return XXH3_64bits_withSeed(k->asked, asked_size(k), XXH3_64bits(k->proof.ptr, k->proof.len));
+}
+
+static struct check_prove *find_row(const struct pass_check_kernel *k, uint64_t hash)
+{
+    // Acquire: pairs with the release in add_row.
+    struct check_prove *row = atomic_load_explicit(&chains[hash % CHAINS], memory_order_acquire);
+    while (row && (row->hash != hash || row->proof.head->size != k->proof.len ||
+                   memcmp(row->proof.head, k->proof.ptr, k->proof.len) != 0 ||
+                   memcmp(row->asked, k->asked, asked_size(k)) != 0))
+        row = row->next;
+    return row;
+}
+
+// Makes an area large enough. Returns false if out of memory.
+static bool grow(struct area *a, size_t size)
+{
+    lock_take(&a->lock);
+    char *memory = a->size < size ? mem_alloc(size) : NULL;
+    if (memory) {
+        mem_free(a->memory);
+        a->memory = memory;
+        a->size = size;
+    }
+    bool enough = a->size >= size;
+    lock_give(&a->lock);
+    return enough;
+}
+
+static size_t round_up(size_t size)
+{
+    return (size + 15) / 16 * 16;
+}
+
+// Requires the lock. Returns NULL if out of memory.
+static struct check_prove *add_row(const struct pass_check_kernel *k, uint64_t hash)
+{
+    struct proof given;
+    if (proof_read(k->proof.ptr, k->proof.len, &given))
+        return NULL;
+    size_t head = round_up(sizeof(struct check_prove)), bytes = round_up(k->proof.len),
+           asked = round_up(asked_size(k));
+    char *memory = mem_alloc(head + bytes + asked + proof_memo_size(&given));
+    struct area *area = &areas[hash / CHAINS % AREAS];
+    if (!memory || !grow(area, buffers_size(&given) + proof_work_size(&given))) {
+        mem_free(memory);
+        return NULL;
+    }
+    struct check_prove *row = (struct check_prove *)memory;
+    *row = (struct check_prove){.hash = hash, .area = area};
+    memcpy(memory + head, k->proof.ptr, k->proof.len);
+    row->asked = memcpy(memory + head + bytes, k->asked, asked_size(k));
+    proof_read(memory + head, k->proof.len, &row->proof);
+    for (uint32_t i = 0; i < k->naccesses; i++)
+        row->asks |= k->asked[i].site != PASS_CHECK_UNASKED;
+    lock_take(&area->lock);
+    row->memo =
+        proof_memo_init(&row->proof, memory + head + bytes + asked, area->memory + buffers_size(&row->proof));
+    lock_give(&area->lock);
+    row->next = atomic_load_explicit(&chains[hash % CHAINS], memory_order_relaxed);
+    // Release: pairs with the acquire in find_row.
+    atomic_store_explicit(&chains[hash % CHAINS], row, memory_order_release);
+    return row;
+}
+
+const struct check_prove *check_prove_found(const struct pass_check_kernel *kernel)
+{
+    if (kernel->proved == PASS_CHECK_FULL)
+        return NULL;
+    uint64_t hash = hash_of(kernel);
+    struct check_prove *row = find_row(kernel, hash);
+    if (row)
+        return row;
+    lock_take(&adding);
+    row = find_row(kernel, hash);
+    row = row ? row : add_row(kernel, hash);
+    lock_give(&adding);
+    return row;
+}
+
+// --- launches ----------------------------------------------------------------------------------------------
+
+// Finds the buffer of a root. Call it inside an epoch section.
+static struct buffer find(const struct proof_root *root, const struct proof_launch *l)
+{
+    uint64_t pointer = 0;
+    if (root->kind != PROOF_ROOT_PARAM)
+        return (struct buffer){true, 0, judge_variable(root, l->dynamic_shared)};
+    if (root->at <= l->params_size && l->params_size - root->at >= sizeof pointer)
+        memcpy(&pointer, (const char *)l->params + root->at, sizeof pointer);
+    const struct track_block *b = pointer ? track_announced(pointer) : NULL;
+    b = b || !pointer ? b : track_live(pointer);
+    // When memory of a graph is valid is unknown.
+    if (!b || b->facts.family == TRACK_GRAPH)
+        return (struct buffer){true, pointer, {.known = false}};
+    return (struct buffer){
+        true, pointer, {.known = true, .size = b->range.size, .into = pointer - b->range.base}};
+}
+
+// Returns whether an access is right in every thread of the launch.
+static bool is_right(const struct check_prove *p, const struct proof_launch *l, uint32_t access,
+                     const struct proof_bound *bound, struct buffer *buffers)
+{
+    uint32_t asked = p->asked[access].root;
+    if (bound->verdict == PROOF_UNREACHABLE)
+        return true;
+    if (bound->verdict != PROOF_BOUNDED || bound->root == PROOF_NONE)
+        return false;
+    const struct proof_root *root = &p->proof.roots[bound->root];
+    if (asked != PASS_CHECK_ANY_ROOT && (root->kind != PROOF_ROOT_PARAM || root->at != asked))
+        return false;
+    struct buffer *b = &buffers[bound->root];
+    if (!b->looked_up)
+        *b = find(root, l);
+    return !(b->pointer & (p->asked[access].align - 1)) &&
+           judge_bound(bound, &b->judged).verdict == JUDGE_INSIDE;
+}
+
+// Requires the lock of the proof's area.
+static bool all_right(const struct check_prove *p, const struct proof_launch *l)
+{
+    struct buffer *buffers = (struct buffer *)p->area->memory;
+    const struct proof_bound *bounds;
+    if (proof_memo_eval(p->memo, l, p->area->memory + buffers_size(&p->proof), &bounds, NULL))
+        return false;
+    memset(buffers, 0, buffers_size(&p->proof));
+    unsigned section = epoch_enter();
+    bool right = true;
+    for (uint32_t i = 0; i < p->proof.head->naccesses && right; i++)
+        right = p->asked[i].site == PASS_CHECK_UNASKED || is_right(p, l, i, &bounds[i], buffers);
+    epoch_leave(section);
+    return right;
+}
+
+bool check_prove_holds(const struct check_prove *p, const struct launch_call *l, const void *bytes,
+                       size_t size)
+{
+    struct proof_launch launch = {.grid = {l->grid[0], l->grid[1], l->grid[2]},
+                                  .block = {l->block[0], l->block[1], l->block[2]},
+                                  .dynamic_shared = l->shared,
+                                  .params_size = (uint32_t)size,
+                                  .params = bytes};
+    if (!p->asks)  // the kernel accesses nothing that is checked
+        return true;
+    lock_take(&p->area->lock);
+    bool holds = all_right(p, &launch);
+    lock_give(&p->area->lock);
+    return holds;
+}
+
+bool check_prove_says(const struct check_prove *p, uint32_t site)
+{
+    for (uint32_t i = 0; i < p->proof.head->naccesses; i++)
+        if (p->asked[i].site == site)
+            return true;
+    return false;
+}

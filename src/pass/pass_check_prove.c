@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// Which checks of a kernel a proof at the launch may spare.
+//
+// The proof program of a kernel (flow/proof.h) is kept with it, and the host evaluates it at each launch.
+// All variants of a kernel are in one module and are compiled with it, so what the rest variant leaves out
+// is chosen here, once, and not for the bounds of each launch: the accesses that the proof bounds for a
+// launch of a usual shape. The choice decides about speed alone. A launch whose proof does not bound all of
+// them inside their buffers runs the variant that checks everything.
+#include <errno.h>
+
+#include "flow/ranges.h"
+#include "pass/pass_check_state.h"
+
+// --- a usual launch ----------------------------------------------------------------------------------------
+
+enum { USUAL_SCALAR = 1024, USUAL_SHARED = 16 << 10 };
+#define USUAL_POINTER 0x500000000000ull  // of the first parameter ...
+#define USUAL_DISTANCE (1ull << 36)      // ... and how far the next one is from it
+
+// Fills the parameters that the proof reads: pointers to buffers far from each other, and numbers.
+static void usual_params(const struct proof *p, char *params)
+{
+    for (uint32_t i = 0; i < p->head->ninsns; i++) {
+        const struct proof_insn *insn = &p->insns[i];
+        uint64_t value = USUAL_SCALAR;
+        if (insn->op != PROOF_PARAM)
+            continue;
+        if (insn->a != PROOF_NONE && p->roots[insn->a].strong)
+            value = USUAL_POINTER + insn->a * USUAL_DISTANCE;
+        memcpy(params + insn->imm, &value, insn->bits / 8);
+    }
+}
+
+// Evaluates the proof for a usual launch. Returns 0 or a negative code.
+static int try_usual(struct check_proof *p, struct proof_bound *bounds)
+{
+    const struct proof *proof = &p->ranges->proof;
+    struct proof_launch launch = {.grid = {8, 8, 4},
+                                  .block = {8, 8, 4},
+                                  .dynamic_shared = USUAL_SHARED,
+                                  .params_size = proof->head->params};
+    char *params = ARENA_ARRAY(&p->arena, char, proof->head->params + 8u);
+    void *work = arena_alloc(&p->arena, proof_work_size(proof));
+    if (!params || !work)
+        return -ENOMEM;
+    memset(params, 0, proof->head->params + 8u);
+    usual_params(proof, params);
+    launch.params = params;
+    return proof_eval(proof, &launch, work, bounds, NULL);
+}
+
+// --- what is covered ---------------------------------------------------------------------------------------
+
+// Returns the number of an access in the proof, PROOF_NONE if it is not there.
+static uint32_t find(const struct proof *p, uint32_t stmt, unsigned row)
+{
+    for (uint32_t i = 0; i < p->head->naccesses; i++)
+        if (p->accesses[i].stmt == stmt && p->accesses[i].row == row)
+            return i;
+    return PROOF_NONE;
+}
+
+bool check_prove_covers(const struct check_proof *p, uint32_t stmt, unsigned row)
+{
+    uint32_t access = find(&p->ranges->proof, stmt, row);
+    return access != PROOF_NONE && p->may_cover[access];
+}
+
+// Returns whether checked code of the module is called from the kernel by its name.
+static bool calls_checked(const struct check_func *k)
+{
+    const struct ptx_module *m = k->k->c->m;
+    for (uint32_t i = 0; i < k->f->nstmts; i++) {
+        const struct ptx_stmt *s = &k->f->stmts[i];
+        const struct ptx_operand *callee =
+            s->kind == PTX_INSN && s->form->id == PTX_OP_CALL ? ptx_operand(s, 1) : NULL;
+        const struct ptx_sym *sym =
+            callee && callee->kind == PTX_SYM ? ptx_sym_behind_alias(m, callee->id) : NULL;
+        if (!sym || sym->kind != PTX_SYM_FUNC)
+            continue;
+        uint32_t to = map_get(&k->k->by_sym, ptx_sym(m, sym->func->sym)->name);
+        if (to != MAP_NONE && k->k->copies[to])
+            return true;
+    }
+    return false;
+}
+
+static int keep_proof(struct check_func *k, struct pass_check_kernel *row)
+{
+    struct arena *arena = &k->k->c->result->arena;
+    const struct proof *p = &k->proof->ranges->proof;
+    uint32_t covered = 0;
+    char *bytes = arena_alloc(arena, p->head->size);
+    row->naccesses = p->head->naccesses;
+    row->asked = ARENA_ARRAY(arena, struct pass_check_asked, row->naccesses + 1u);
+    if (!bytes || !row->asked)
+        return -ENOMEM;
+    memcpy(bytes, p->head, p->head->size);
+    row->proof = (struct str){bytes, p->head->size};
+    for (uint32_t i = 0; i < row->naccesses; i++)
+        row->asked[i] = (struct pass_check_asked){PASS_CHECK_UNASKED, PASS_CHECK_ANY_ROOT, 1};
+    for (uint32_t i = 0; i < k->accesses.len; i++) {
+        const struct check_access *a = &k->accesses.items[i];
+        uint32_t access = find(p, a->stmt, a->row);
+        struct check_range aligned = {0};
+        k->proof->site_at[a->stmt] = a->site;
+        if (access == PROOF_NONE || !k->proof->may_cover[access])
+            continue;
+        check_alignment(k, a, &aligned);
+        // The proof says nothing of alignment: it must follow from the root's.
+        if (aligned.align && !aligned.by_host) {
+            k->proof->may_cover[access] = false;
+            continue;
+        }
+        row->asked[access] =
+            (struct pass_check_asked){.site = a->site,
+                                      .root = a->root.kind == ROOTS_PARAM ? a->root.id : PASS_CHECK_ANY_ROOT,
+                                      .align = aligned.align ? aligned.align : 1};
+        covered++;
+    }
+    bool all = covered == k->accesses.len && !calls_checked(k);
+    row->proved = all ? PASS_CHECK_BARE : covered ? PASS_CHECK_REST : PASS_CHECK_FULL;
+    return 0;
+}
+
+int check_prove(struct check_func *k, struct pass_check_kernel *row)
+{
+    struct check_proof *p = k->proof;
+    int err = ranges_build(&k->flow, &p->ranges);
+    if (err)
+        return err == -E2BIG ? 0 : err;
+    uint32_t n = p->ranges->proof.head->naccesses;
+    struct proof_bound *bounds = ARENA_ARRAY(&p->arena, struct proof_bound, n + 1u);
+    p->may_cover = ARENA_ARRAY(&p->arena, bool, n + 1u);
+    p->site_at = ARENA_ARRAY(&p->arena, uint32_t, k->f->nstmts + 1u);
+    if (!bounds || !p->may_cover || !p->site_at)
+        return -ENOMEM;
+    memset(p->site_at, 0xFF, (k->f->nstmts + 1u) * sizeof *p->site_at);
+    err = try_usual(p, bounds);
+    for (uint32_t i = 0; i < n; i++)
+        p->may_cover[i] = !err && bounds[i].verdict != PROOF_UNKNOWN;
+    return err == -ENOMEM ? err : keep_proof(k, row);
+}
+
+void check_prove_free(struct check_proof *p)
+{
+    ranges_free(p->ranges);
+    arena_free(&p->arena);
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+#include "track/tensor_label.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/lock.h"
+
+enum { LABELS = 1024, PROBES = 4 };
+
+// A label is in one of PROBES places after the one that its address hashes to.
+static struct lock lock = LOCK_INIT(TENSOR_LABELS);
+static struct {
+    struct tensor_label label;
+    uint64_t age;  // 0: empty
+} labels[LABELS];
+static uint64_t sets;  // so far
+
+void tensor_label_after_fork(void)
+{
+    lock_after_fork(&lock);
+}
+
+static bool is_same(const struct tensor_label *a, const struct tensor_label *b)
+{
+    return a->address == b->address && a->element == b->element && a->dimensions == b->dimensions &&
+           !memcmp(a->shape, b->shape, sizeof a->shape);
+}
+
+void tensor_label_set(const struct tensor_label *label)
+{
+    if (!label->element || label->dimensions > TENSOR_LABEL_DIMENSIONS)
+        return;
+    uint64_t hash = label->address * 0x9e3779b97f4a7c15u >> 32;
+    unsigned best = (unsigned)(hash % LABELS);
+    lock_take(&lock);
+    for (unsigned i = 0; i < PROBES; i++) {
+        unsigned at = (unsigned)((hash + i) % LABELS);
+        if (labels[at].age && is_same(&labels[at].label, label)) {
+            best = at;
+            break;
+        }
+        if (labels[at].age < labels[best].age)
+            best = at;
+    }
+    labels[best].label = *label;
+    labels[best].age = ++sets;
+    lock_give(&lock);
+}
+
+// Returns the bytes from the first element to the end of the last. Wraps around for absurd numbers.
+static uint64_t span(const struct tensor_label *l)
+{
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < l->dimensions; i++) {
+        if (l->shape[i] <= 0)
+            return 0;
+        last += ((uint64_t)l->shape[i] - 1) * (uint64_t)l->strides[i];
+    }
+    return (last + 1) * l->element;
+}
+
+// Returns how far an address is from a tensor; 0: inside.
+static uint64_t distance(const struct tensor_label *l, uint64_t address)
+{
+    uint64_t end = l->address + span(l);
+    return address < l->address ? l->address - address : address >= end ? address - end + 1 : 0;
+}
+
+static bool find(uint64_t base, uint64_t size, uint64_t address, struct tensor_label *out)
+{
+    int best = -1;
+    lock_take(&lock);
+    for (int i = 0; i < LABELS; i++) {
+        if (!labels[i].age || labels[i].label.address - base >= size)
+            continue;
+        uint64_t d = distance(&labels[i].label, address);
+        uint64_t least = best < 0 ? 0 : distance(&labels[best].label, address);
+        if (best < 0 || d < least || (d == least && labels[i].age > labels[best].age))
+            best = i;
+    }
+    if (best >= 0)
+        *out = labels[best].label;
+    lock_give(&lock);
+    return best >= 0;
+}
+
+// A text that is cut where its room ends.
+struct text {
+    char *to;
+    size_t room, used;
+};
+
+__attribute__((format(printf, 2, 3))) static void put(struct text *t, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int n = t->used < t->room ? vsnprintf(t->to + t->used, t->room - t->used, fmt, args) : 0;
+    va_end(args);
+    t->used += n > 0 ? (size_t)n : 0;
+}
+
+static void put_list(struct text *o, const int64_t *numbers, uint32_t n)
+{
+    put(o, "[");
+    for (uint32_t i = 0; i < n; i++)
+        put(o, "%s%lld", i ? ", " : "", (long long)numbers[i]);
+    put(o, "]");
+}
+
+// Stores the index that leads to an element by the tensor's strides. The one of the largest stride may be too
+// large.
+static void index_of(const struct tensor_label *l, uint64_t element, int64_t *index)
+{
+    bool done[TENSOR_LABEL_DIMENSIONS] = {0};
+    for (uint32_t turn = 0; turn < l->dimensions; turn++) {
+        int next = -1;
+        for (uint32_t i = 0; i < l->dimensions; i++)
+            if (!done[i] && (next < 0 || l->strides[i] > l->strides[next]))
+                next = (int)i;
+        done[next] = true;
+        index[next] = 0;
+        if (l->strides[next] > 0) {
+            index[next] = (int64_t)(element / (uint64_t)l->strides[next]);
+            element %= (uint64_t)l->strides[next];
+        }
+    }
+}
+
+static void put_place(struct text *o, const struct tensor_label *l, uint64_t address)
+{
+    int64_t index[TENSOR_LABEL_DIMENSIONS];
+    if (address < l->address) {
+        uint64_t bytes = l->address - address;
+        put(o, "the access is %llu elements before its first",
+            (unsigned long long)((bytes + l->element - 1) / l->element));
+        return;
+    }
+    index_of(l, (address - l->address) / l->element, index);
+    bool inside = !distance(l, address);
+    put(o, "the access is %s", inside ? "inside of it, at index " : "at index ");
+    put_list(o, index, l->dimensions);
+    if (!inside)
+        put(o, ", outside of it");
+}
+
+bool tensor_label_describe(uint64_t base, uint64_t size, uint64_t address, char *text, size_t room)
+{
+    struct tensor_label l;
+    struct text o = {text, room, 0};
+    if (!find(base, size, address, &l))
+        return false;
+    put(&o, "the nearest tensor is %.*s: %.*s, shape ", (int)sizeof l.name, l.name, (int)sizeof l.type,
+        l.type);
+    put_list(&o, l.shape, l.dimensions);
+    put(&o, ", strides ");
+    put_list(&o, l.strides, l.dimensions);
+    put(&o, "; ");
+    put_place(&o, &l, address);
+    return true;
+}

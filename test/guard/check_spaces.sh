@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# slow
+# --mode=check and memory that is not global: each program of test/guard/check_spaces.cu must be reported as
+# what it is, with kernel, line, thread, and the variable that was left; its twin runs silently and checked.
+set -u
+! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
+command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+export XDG_CACHE_HOME=$T/cache
+passed=0 failed=0
+nvcc -std=c++17 -lineinfo -gencode arch=compute_80,code=compute_80 -cudart shared -L"$BUILD/lib/moat" \
+    -o "$T/check_spaces" test/guard/check_spaces.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+
+run() {  # run OPTION...: status in $status, types of what was reported, each once, in $found
+    timeout 60 "$MOAT" --device=cpu --mode=check "$@" >"$T/log" 2>&1 </dev/null
+    status=$?
+    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
+    found=${found% }
+}
+
+verdict() {  # verdict STATUS WHAT
+    if [ "$1" = 0 ]; then
+        passed=$((passed + 1))
+        return
+    fi
+    failed=$((failed + 1))
+    echo "FAIL $2: status $status, reported: ${found:-nothing}"
+    tail -n 40 "$T/log" | sed 's/^/    | /'
+}
+
+lacks() {  # lacks NAME: prints what a report should show and does not
+    grep -q 'in kernel .* .*check_spaces.cu:[0-9]' "$T/log" || echo 'the line is not named'
+    grep -Eq '^(READ|WRITE) of size [0-9]+ by thread \([0-9]+,0,0\) in block' "$T/log" ||
+        echo 'the thread is not named'
+    grep -q '^launched by cuLaunchKernel at:' "$T/log" || echo 'the launch is not shown'
+    [[ $1 == misaligned_* ]] && ! grep -q '^note: an access of [0-9]* bytes needs' "$T/log" &&
+        echo 'the alignment is not named'
+    [[ $1 == shared_either || $1 == misaligned_* ]] ||
+        grep -Eq '^note: it (is located|starts in) .* (of [0-9]+ bytes|before its end)$' "$T/log" ||
+        echo 'the variable is not named'
+}
+
+"$MOAT" --device=cpu --mode=off "$T/check_spaces" list >"$T/cases" 2>/dev/null </dev/null
+while IFS=$'\t' read -r name types; do
+    run "$T/check_spaces" good "$name"
+    [ "$status" = 0 ] && [ -z "$found" ] && grep -q 'kernel launches checked' "$T/log" &&
+        ! grep -q 'kernel launches not checked' "$T/log"
+    verdict $? "good $name"
+    run "$T/check_spaces" bad "$name"
+    missing=$(lacks "$name" | paste -sd ,)
+    [ "$status" = 97 ] && [[ $found =~ ^($types)$ ]] && [ -z "$missing" ]
+    verdict $? "bad $name${missing:+ ($missing)}"
+done <"$T/cases"
+[ "$passed" -gt 16 ] || { echo 'the list of cases is too short'; failed=$((failed + 1)); }
+run "$T/check_spaces" bad shared_neighbour
+grep -q '^note: it is located 0 bytes after the shared variable .*tile of 256 bytes' "$T/log"
+verdict $? 'the text of a report'
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
