@@ -1,7 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # proofs.sh [NAME FOLDER]...: how far the accesses of kernels are understood, what the analysis takes, and
-# what an evaluation takes, on the programs of the suite and on folders of PTX files.
+# what an evaluation takes, on the programs of the suite and on folders of other programs. A folder has
+#   *.ptx    the programs' PTX
+#   *.json   reports of `moat explain --format=json`, one for each program that was run; may be missing
+#   about    a line that says which programs these are; may be missing
 set -eu
 here=$(dirname "$0")
 T=$(mktemp -d)
@@ -31,10 +34,24 @@ row() {  # row NAME FILE...
                 printf " %.1f |", 100 * form[substr("ABCDEF", i, 1)] / all
             printf " %.1f |", 100 * (form["A"] + form["B"] + form["C"]) / all
             printf " %.0f %% |", 100 * v["whole"] / v["kernels"]
-            printf " %.3f | %.0f / %.0f |\n", v["analysis_s_per_mb"], v["eval_ns_median"], v["eval_ns_99"]
+            printf " %.3f | %.0f / %.0f | %.0f / %.0f |\n", v["analysis_s_per_mb"], v["eval_ns_median"],
+                v["eval_ns_99"], v["again_ns_median"], v["again_ns_99"]
         }' "$T/out"
     sed -n 's/^reason \([0-9]*\) [0-9]* \(.*\)/\1 \2/p' "$T/out" | sort -rn >"$T/reasons-$name"
 }
+reasons() {  # reasons NAME
+    echo
+    echo "Why accesses of $1 are not of A to C, by cause:"
+    echo
+    while read -r n why; do
+        [ "$n" = 0 ] || echo "- $n: $why"
+    done <"$T/reasons-$1"
+}
+names=() folders=()
+while [ $# -gt 1 ]; do
+    names+=("$1") folders+=("$2")
+    shift 2
+done
 {
     echo "## Proofs"
     echo
@@ -43,22 +60,41 @@ row() {  # row NAME FILE...
     echo "Static accesses by the form of their address, in percent (doc/proofs.md has the letters);"
     echo "kernels in which all are of A to C and nothing is called; seconds of analysis per MB of PTX,"
     echo "without parsing; nanoseconds of an evaluation for a launch of 64 blocks of 256 threads, median of"
-    echo "the kernels and 99th percentile."
+    echo "the kernels and 99th percentile; and of the answer for a launch like an earlier one, which is"
+    echo "remembered."
     echo
-    echo "| programs | kernels | accesses | A | B | C | D | E | F | A to C | whole | s/MB | evaluation |"
-    echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    echo "| programs | kernels | accesses | A | B | C | D | E | F | A to C | whole | s/MB | evaluation |" \
+        "remembered |"
+    echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     row suite "$suite"/*.ptx
     row 'suite without CUB' $(ls "$suite"/*.ptx | grep -v /cub.ptx)
-    while [ $# -gt 1 ]; do
-        row "$1" "$2"/*.ptx
-        shift 2
+    for i in "${!names[@]}"; do
+        row "${names[i]}" "${folders[i]}"/*.ptx
     done
     echo
-    echo "Why accesses of the suite are not of A to C, by cause:"
-    echo
-    while read -r n why; do
-        [ "$n" = 0 ] || echo "- $n: $why"
-    done <"$T/reasons-suite"
+    for i in "${!names[@]}"; do
+        [ ! -f "${folders[i]}/about" ] || echo "- ${names[i]}: $(cat "${folders[i]}/about")"
+    done
+    for i in "${!names[@]}"; do
+        compgen -G "${folders[i]}/*.json" >/dev/null || continue
+        "$here/proof_runs.py" "${names[i]}" "${folders[i]}"/*.json >>"$T/runs"
+    done
+    if [ -s "$T/runs" ]; then
+        echo
+        echo "With the arguments of real launches (moat explain, CPU device): programs that launched kernels,"
+        echo "those kernels, others without PTX, their launches; kernels of which every access is bounded in"
+        echo "all launches, and of which every one is known to be inside its buffer or unreachable; accesses"
+        echo "that are bounded, in percent; nanoseconds that a launch's answer took, evaluated or remembered:"
+        echo "the median of the launches, and the 99th percentile of the kernels' 99th percentiles."
+        echo
+        echo "| programs | ran | kernels | no PTX | launches | bounded | inside | accesses | answer |"
+        echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+        cat "$T/runs"
+    fi
+    reasons suite
+    for name in "${names[@]}"; do
+        reasons "$name"
+    done
 } >"$T/section"
 cat "$T/section"
 "$here/section" proofs <"$T/section"

@@ -161,8 +161,8 @@ static void add_symbols(struct search *w, struct affine f)
     }
 }
 
-// Keeps the facts that share symbols with f, with facts that do, and with facts that share symbols with those:
-// no others can be reached in MOST_DEPTH steps. Returns whether there are any.
+// Keeps the facts that share symbols with f, with facts that do, and with facts that share symbols with
+// those: no others can be reached in MOST_DEPTH steps. Returns whether there are any.
 static bool keep_related(struct search *w, uint64_t bits)
 {
     uint64_t related = 0;
@@ -239,7 +239,7 @@ static bool is_attained(const struct search *w, const struct combination *e)
     return true;
 }
 
-// The upper bound of e: that of the ranges, of one fact, or of several, the first that is known to be the best.
+// The upper bound of e: that of the ranges, of one fact, or of several, the first that is known to be best.
 static affine_wide best_upper(struct search *w, const struct combination *e)
 {
     affine_wide x = box_upper(w->s, e->c, e->terms, e->n, w->hard);

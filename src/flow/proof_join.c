@@ -256,8 +256,8 @@ struct affine proof_shrinks(struct proof_state *e, const struct proof_insn *i)
     return x;
 }
 
-// By induction no value wraps around: one that passed the test is at most `last`, and so many times it, or the
-// first one, still fits.
+// By induction no value wraps around: one that passed the test is at most `last`, and c times it,
+// or c times the first one, still fits.
 struct affine proof_grows(struct proof_state *e, const struct proof_insn *i)
 {
     struct affine_range from = affine_bound(&e->s, e->forms[i->a], proof_here(e));

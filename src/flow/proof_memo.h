@@ -7,7 +7,7 @@
 // the distance of every access from it is the same whatever its value is, and so are the bounds, which are
 // distances. It is part of the key if it is compared, masked, subtracted or added to another one.
 //
-// The memory is the caller's; nothing is allocated and nothing is locked. Calls for one memo must not overlap.
+// The memory is the caller's; nothing is allocated or locked. Calls for one memo must not overlap.
 #ifndef MOAT_FLOW_PROOF_MEMO_H
 #define MOAT_FLOW_PROOF_MEMO_H
 

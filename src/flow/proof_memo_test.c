@@ -121,6 +121,7 @@ static void pointers_that_matter(void **state)
          "bra L;",
          false},
         {"setp.eq.s32 %p2, %r2, 3; @%p2 add.s64 %d1, %d1, 64; st.global.u32 [%d1], %r1;", false},
+        {"mov.u64 %d7, 64; sub.s64 %d8, %d7, %d1; add.s64 %d9, %d2, %d8; st.global.u32 [%d9], %r1;", true},
         {"setp.eq.s64 %p2, %d1, 0; @%p2 bra END; st.global.u32 [%d2], %r1;", true},
         {"and.b64 %d5, %d1, 15; sub.s64 %d6, %d1, %d5; st.global.u32 [%d6], %r1;", true},
         {"sub.s64 %d5, %d2, %d1; add.s64 %d6, %d5, %d1; st.global.u32 [%d6], %r1;", true},

@@ -242,6 +242,17 @@ static const struct row rows[] = {
      "mov.u32 %r3, %n; L: setp.lt.s32 %p1, %r3, 1; @%p1 bra END;\n" STORE(
          "%r3") "shr.u32 %r4, %r3, 30; add.s32 %r5, %r3, %r4; shr.s32 %r3, %r5, 1; bra L;\n",
      1, 32, 128, 0, 0, UNKNOWN(CARRIED)},
+    // 0xFFFFFFFE, shifted as a signed number, is -1, and then without its sign 2^31 - 1.
+    {"halved with and without its sign",
+     "mov.u32 %r3, %n; L: setp.eq.s32 %p1, %r3, 77; @%p1 bra END;\n" STORE(
+         "%r3") "setp.lt.s32 %p2, %i, %m; @%p2 bra M; shr.s32 %r3, %r3, 1; bra L; M: shr.u32 %r3, %r3, 1; "
+                "bra "
+                "L;\n",
+     1, 32, -2, 5, 0, UNKNOWN(CARRIED)},
+    {"doubled, a multiple tested",
+     "mov.u32 %r3, 1; L:\n" STORE(
+         "%r3") "mul.lo.s32 %r4, %r3, 3; shl.b32 %r3, %r3, 1; setp.lt.s32 %p1, %r4, %n; @%p1 bra L;\n",
+     1, 32, 1000, 0, 0, UNKNOWN(CARRIED)},
     {"halved in one way only",
      "mov.u32 %r3, %n; L: setp.lt.s32 %p1, %r3, 1; @%p1 bra END;\n" STORE(
          "%r3") "setp.lt.s32 %p2, %i, %m; @%p2 bra M; shr.s32 %r3, %r3, 1; bra L; M: add.s32 %r3, %r3, 1; "

@@ -92,8 +92,8 @@ uint32_t ranges_moving(const struct ranges_build *b, uint32_t loop, uint32_t stm
                        const struct ptx_operand *o);
 bool ranges_plain_int(const struct ptx_form *f);
 
-// Finds the next branch that every round passes and that leaves the loop on one side. *at: 0 at first. The loop
-// goes on if *pred `holds`, or does not. Returns false if there is none.
+// Finds the next branch that every round passes and that leaves the loop on one side. *at: 0 at first. The
+// loop goes on if *pred holds, or, *holds false, if it does not. Returns false if there is none.
 bool ranges_exit(const struct ranges_build *b, uint32_t loop, uint32_t *at, uint32_t *pred, bool *holds);
 
 // A comparison that lets a loop go on: of a value that changes in the loop with one that does not.
