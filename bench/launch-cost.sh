@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What --mode=check adds to a launch, with proofs and without (bench/launch_cost.py). On a GPU if there is one,
-# otherwise on the CPU device. GUARD_BENCH_SETS of processes take turns GUARD_BENCH_ROUNDS times. SECTION=FILE:
-# writes the tables there instead of into doc/results.md.
+# What --mode=check adds to a launch, with proofs and without (bench/launch_cost.py). On a GPU if there is
+# one, otherwise on the CPU device. GUARD_BENCH_SETS of processes take turns GUARD_BENCH_ROUNDS times.
+# SECTION=FILE: writes the tables there instead of into doc/results.md.
 set -eu
 here=$(dirname "$0")
 T=$(mktemp -d)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// launch_cost: reads names of launches, one a line, makes LAUNCHES such launches and answers with the name and
-// the nanoseconds of one. bench/launch_cost.py compares them with and without --mode=check.
+// launch_cost: reads names of launches, one a line, makes LAUNCHES such launches and answers with the name
+// and the nanoseconds of one. bench/launch_cost.py compares them with and without --mode=check.
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>

@@ -26,8 +26,8 @@ for _ in range(sets):
     for player in players:
         player.close()
 
-print('%d sets of processes, one for each way, take turns: %d times 64 launches each. Average, median and worst'
-      ' are of the sets, each by the median of its differences. Three pointers are looked up for each'
+print('%d sets of processes, one for each way, take turns: %d times 64 launches each. Average, median and'
+      ' worst are of the sets, each by the median of its differences. Three pointers are looked up for each'
       ' launch.' % (sets, rounds))
 for title, way in (('With proofs:', ON), ('Without proofs (`--proofs=off`):', OFF)):
     print('\n%s\n' % title)

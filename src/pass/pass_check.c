@@ -265,8 +265,8 @@ static int analyse(struct check_func *k)
     return err ? err : check_need(k);
 }
 
-// f: the copy that is rewritten. proof: NULL for functions that are no kernels. `rest`: the variant that leaves
-// out what it may cover.
+// f: the copy that is rewritten. proof: NULL for functions that are no kernels. `rest`: the variant that
+// leaves out what it may cover.
 static int open_function(struct check_func *k, struct checking *all, uint32_t index, struct ptx_func *f,
                          struct check_proof *proof, bool rest)
 {

@@ -2,7 +2,7 @@
 // Accesses of matrices, asynchronous copies and the like: instructions that stay where they are, because all
 // lanes of a warp execute them together or because they signal a barrier when they are done. If one of its
 // accesses is wrong, the whole instruction is left out, for all lanes if it is one of a warp, and a barrier
-// that waits for its bytes is told that they have come:
+// that waits for its bytes receives their number:
 //
 //            checks of all accesses; one branch
 //   perform: the instruction
@@ -229,7 +229,7 @@ void check_emit_whole(struct check_func *k, struct check_whole *w)
     edit_place_label(e, at + 1, w->past);
 }
 
-// The barrier that is told how many bytes have come, NULL if there is none.
+// The barrier that receives the number of bytes, NULL if there is none.
 static const struct check_access *barrier_of(const struct check_func *k, const struct check_whole *w)
 {
     const struct check_access *last = &k->whole_accesses.items[w->first + w->n - 1];

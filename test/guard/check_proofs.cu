@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Launches of which --mode=check proves everything, a part or nothing, each in a program of its own: see
-// check_cases.cuh. The twins differ in what a proof has to look at: the size of a buffer, whether it is freed,
-// an argument, the shape of the launch, the alignment of a pointer. Every program launches a correct kernel
-// with the same scalars first, so that a proof that is remembered must not be used for other buffers.
+// check_cases.cuh. The twins differ in what a proof has to look at: the size of a buffer, whether it is
+// freed, an argument, the shape of the launch, the alignment of a pointer. Every program launches a correct
+// kernel with the same scalars first, so that a proof that is remembered must not be used for other buffers.
 #include "check_cases.cuh"
 
 __global__ void scale(float *x, int n)

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# Proofs at launches under --mode=check: of the correct programs of test/guard/check_proofs.cu the launches are
-# proved as the program says, and none if proofs are off; the wrong ones are reported, with proofs and without.
+# Proofs at launches under --mode=check: of the correct programs of test/guard/check_proofs.cu the launches
+# are proved as the program says, and none if proofs are off; the wrong ones are reported, with proofs and
+# without.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }

@@ -414,7 +414,7 @@ static void tile_to(bool bad)
     wait();
 }
 
-// A barrier waits for the bytes: it must be told even of a copy that was left out.
+// A barrier waits for the bytes: it must receive their number even if the copy was left out.
 __global__ void bulk(const char *from, int *out, int bytes, int wait_for)
 {
     __shared__ __align__(16) char tile[1024];
