@@ -11,14 +11,16 @@
 // Sets the interpreter's frames of the calling thread (script_frames.h); NULL: none.
 void moat_frames(const char *text);
 
-// Names the memory of a tensor (tensor_label.h). Dimensions beyond those of a label are an error that is ignored.
+// Names the memory of a tensor (tensor_label.h). Dimensions beyond those of a label are an error that is
+// ignored.
 void moat_tensor(uint64_t address, uint32_t element, uint32_t dimensions, const int64_t *shape,
                  const int64_t *strides, const char *name, const char *type);
 
-// Lets moat ask for the frames of the calling thread when PyTorch allocates or frees: `frames` writes lines as
-// for moat_frames, and the interpreter takes its lock for that. Most of PyTorch's functions have given the lock
-// up before they allocate, so an allocation waits for it, as PyTorch's own record of allocations does; a free
-// asks only if its thread holds the lock, since anything may be held where objects end. NULL: moat does not ask.
+// Lets moat ask for the frames of the calling thread when PyTorch allocates or frees: `frames` writes lines
+// as for moat_frames, and the interpreter takes its lock for that. Most of PyTorch's functions have given the
+// lock up before they allocate, so an allocation waits for it, as PyTorch's own record of allocations does; a
+// free asks only if its thread holds the lock, since anything may be held where objects end. NULL: moat does
+// not ask.
 struct script_interpreter {
     void (*frames)(char *text, size_t size);
     int (*is_locked)(void);    // whether the calling thread holds the lock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Frames are in one table that only grows, found by a hash of their texts. Texts are kept by names.h, so equal
-// texts have equal addresses.
+// Frames are in one table that only grows, found by a hash of their texts. Texts are kept by names.h, so
+// equal texts have equal addresses.
 #include "track/script_frames.h"
 
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The stack of an interpreter, in place of its own machine code's. While a thread has such frames, stacks that
-// are captured on it (stack.h) consist of them. Each frame is kept once and stands in a stack as an address
-// that no code can have.
+// The stack of an interpreter, in place of its own machine code's. While a thread has such frames, stacks
+// that are captured on it (stack.h) consist of them. Each frame is kept once and stands in a stack as an
+// address that no code can have.
 #ifndef MOAT_TRACK_SCRIPT_FRAMES_H
 #define MOAT_TRACK_SCRIPT_FRAMES_H
 

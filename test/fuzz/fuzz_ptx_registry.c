@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The input is a list of pairs, each the lengths of machine code and of PTX, 16 bits each, and both: they are
-// added to the registry. What was accepted begins as an ELF file and as PTX, and is found again by the machine
-// code, in the text up to its first NUL, also when other bytes follow the code; what was refused changes
-// nothing. All bytes are copied into memory of exactly their size, so that a sanitizer sees any access beyond.
+// added to the registry. What was accepted begins as an ELF file and as PTX, and is found again by the
+// machine code, in the text up to its first NUL, also when other bytes follow the code; what was refused
+// changes nothing. All bytes are copied into memory of exactly their size, so that a sanitizer sees any
+// access beyond.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

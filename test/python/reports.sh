@@ -34,7 +34,7 @@ watch --mode=check triton_bounds.py -- bad load
 check 97 "heap-buffer-overflow on device 0 address 0x[0-9a-f]+ in kernel scale .*:$load\$" 'check: the kernel'
 check 97 "#0 main .*triton_bounds.py:$launch\$" 'check: the launch'
 check 97 "#0 main .*triton_bounds.py:$alloc\$" 'check: the allocation'
-check 97 'is `weights`, argument source_ptr: float32, shape \[25, 40\], strides \[40, 1\]; ' 'check: the tensor'
+check 97 'is `weights`, argument source_ptr: float32, shape \[25, 40\], strides \[40, 1\]; ' 'its tensor'
 check 97 '; the access is at index \[25, 0\], outside of it' 'check: the index'
 check 97 '^sum 2000' 'check: the program goes on'
 watch --mode=check triton_bounds.py -- bad before
