@@ -47,6 +47,8 @@ struct affine_sym {
     uint32_t facts;    // first of the facts that hold wherever it is defined; PROOF_NONE if none
     struct affine of;  // FLOOR, TRUNC: of / by; SIGNED, UNSIGNED: the value of its low `by` bits
     int64_t by;
+    int64_t least, most;  // of affine_point.c, if `turn` is the state's
+    uint32_t turn;
 };
 
 struct affine_fact {
@@ -70,21 +72,32 @@ struct affine_place {
     uint32_t block, facts;
 };
 
+struct affine_range {
+    affine_wide lo, hi;
+    uint8_t soft;    // ends that rest on a soft end of a symbol
+    uint8_t reason;  // of such a symbol
+    bool facts;      // facts made it smaller
+};
+
+// A range that was found for a form without its constant, at the end of a block with these facts.
+enum { AFFINE_KNOWN = 8, AFFINE_KNOWN_TERMS = 4 };
+struct affine_known {
+    struct affine_range range;
+    uint32_t block, facts;
+    uint32_t n;  // 0: none
+    struct affine_term terms[AFFINE_KNOWN_TERMS];
+};
+
 struct affine_state {
     struct affine_term *terms;
     struct affine_sym *syms;
     struct affine_fact *facts;
     struct affine_block *blocks;
     uint32_t nterms, most_terms, nsyms, most_syms, nfacts, most_facts;
+    struct affine_known known[AFFINE_KNOWN];
+    uint32_t turn;    // counts the searches for a point
     uint32_t budget;  // combinations of facts that may still be tried
     bool full;
-};
-
-struct affine_range {
-    affine_wide lo, hi;
-    uint8_t soft;    // ends that rest on a soft end of a symbol
-    uint8_t reason;  // of such a symbol
-    bool facts;      // facts made it smaller
 };
 
 static inline struct affine affine_const(int64_t c)
@@ -126,7 +139,7 @@ uint32_t affine_common(const struct affine_state *s, uint32_t a, uint32_t b);
 
 // Returns whether values of the symbols inside their ranges are known for which the sum of the terms is `at`
 // and all facts hold.
-bool affine_attains(const struct affine_state *s, const struct affine_term *terms, uint32_t n, affine_wide at,
+bool affine_attains(struct affine_state *s, const struct affine_term *terms, uint32_t n, affine_wide at,
                     const uint32_t *facts, uint32_t nfacts);
 
 // Bounds f from the ranges of its symbols alone, and by facts too. The result is true whenever control is

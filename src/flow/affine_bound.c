@@ -161,22 +161,40 @@ static void add_symbols(struct search *w, struct affine f)
     }
 }
 
+// Keeps the facts that share symbols with f, with facts that do, and with facts that share symbols with those:
+// no others can be reached in MOST_DEPTH steps. Returns whether there are any.
+static bool keep_related(struct search *w, uint64_t bits)
+{
+    uint64_t related = 0;
+    for (uint32_t k = 0; k < w->n; k++)
+        w->symbols[k] = symbols_of(w->s, w->s->facts[w->candidates[k]].form);
+    for (unsigned depth = 0; depth < MOST_DEPTH && related != bits; depth++) {
+        related = bits;
+        for (uint32_t k = 0; k < w->n; k++)
+            bits |= w->symbols[k] & related ? w->symbols[k] : 0;
+    }
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < w->n; k++) {
+        if (!(w->symbols[k] & related))
+            continue;
+        w->candidates[n] = w->candidates[k];
+        w->symbols[n++] = w->symbols[k];
+    }
+    w->n = n;
+    return n > 0;
+}
+
 // Collects facts that may say something of f: those of its symbols, those that hold at the place, and those
-// of the symbols in them. Returns false if none has a symbol of f.
+// of the symbols in them. Returns false if there are none.
 static bool gather(struct search *w, struct affine f, struct affine_place at)
 {
-    uint64_t bits = symbols_of(w->s, f), found = 0;
     add_symbols(w, f);
     add_list(w, at.facts);
     for (uint32_t b = at.block; b != PROOF_NONE; b = w->s->blocks[b].up)
         add_list(w, w->s->blocks[b].facts);
     for (uint32_t k = 0; k < w->n; k++)
         add_symbols(w, w->s->facts[w->candidates[k]].form);
-    for (uint32_t k = 0; k < w->n; k++) {
-        w->symbols[k] = symbols_of(w->s, w->s->facts[w->candidates[k]].form);
-        found |= w->symbols[k] & bits;
-    }
-    return found != 0;
+    return w->n && keep_related(w, symbols_of(w->s, f));
 }
 
 // Whether a symbol without a usable end can be bounded by no fact: none has it with the other sign.
@@ -196,12 +214,36 @@ static bool is_hopeless(const struct search *w, const struct combination *e)
     return false;
 }
 
-// The upper bound of e: the first of three that is known to be the best, or the last. Those are what the
-// ranges say, what one fact says, and what several do.
+// Whether all facts hold at a corner of the ranges, that with the greatest value of e: then no fact makes
+// that smaller. Facts about symbols that e does not have are doubtful.
+static bool is_attained(const struct search *w, const struct combination *e)
+{
+    for (uint32_t k = 0; k < w->n; k++) {
+        struct affine f = w->s->facts[w->candidates[k]].form;
+        affine_wide v = f.c;
+        for (uint32_t j = 0; j < f.n; j++) {
+            const struct affine_term *t = &w->s->terms[f.first + j];
+            uint32_t i = 0;
+            while (i < e->n && e->terms[i].sym != t->sym)
+                i++;
+            if (i == e->n)
+                return false;
+            const struct affine_sym *x = &w->s->syms[t->sym];
+            v += (affine_wide)t->coef * (e->terms[i].coef > 0 ? x->hi : x->lo);
+            if (v > MOST_SUM || v < -MOST_SUM)
+                return false;
+        }
+        if (v < 0)
+            return false;
+    }
+    return true;
+}
+
+// The upper bound of e: that of the ranges, of one fact, or of several, the first that is known to be the best.
 static affine_wide best_upper(struct search *w, const struct combination *e)
 {
     affine_wide x = box_upper(w->s, e->c, e->terms, e->n, w->hard);
-    if (x == INFINITE ? is_hopeless(w, e) : affine_attains(w->s, e->terms, e->n, x, w->candidates, w->n))
+    if (x == INFINITE ? is_hopeless(w, e) : is_attained(w, e))
         return x;
     w->budget = BUDGET;
     x = search_upper(w, e, 1);
@@ -219,10 +261,7 @@ static affine_wide upper(struct search *w, struct affine f, bool negate, bool ha
 {
     uint64_t g = affine_content(w->s, f, 0);
     affine_wide c = negate ? -(affine_wide)f.c : f.c;
-    struct combination e;
-    e.c = 0;
-    e.scale = 1;
-    e.n = f.n;
+    struct combination e = {.scale = 1, .n = f.n};
     if (g > INT64_MAX)
         return INFINITE;
     for (uint32_t i = 0; i < f.n; i++) {
@@ -301,18 +340,47 @@ struct affine_range affine_box(const struct affine_state *s, struct affine f)
     return r;
 }
 
-struct affine_range affine_bound(struct affine_state *s, struct affine f, struct affine_place at)
+static struct affine_range look_up_or_search(struct affine_state *s, struct affine f, struct affine_place at)
 {
-    struct affine_range box = affine_box(s, f), r;
+    struct affine_known *k = NULL;
+    if (at.facts == PROOF_NONE && f.n <= AFFINE_KNOWN_TERMS) {
+        uint32_t first = s->blocks[at.block].facts, hash = at.block * 31 + first + f.n;
+        for (uint32_t i = 0; i < f.n; i++)
+            hash = hash * 31 + s->terms[f.first + i].sym + (uint32_t)s->terms[f.first + i].coef * 7;
+        k = &s->known[hash % AFFINE_KNOWN];
+        bool same = k->n == f.n && k->block == at.block && k->facts == first;
+        for (uint32_t i = 0; i < f.n && same; i++)
+            same = k->terms[i].sym == s->terms[f.first + i].sym &&
+                   k->terms[i].coef == s->terms[f.first + i].coef;
+        if (same)
+            return k->range;
+        *k = (struct affine_known){.n = f.n, .block = at.block, .facts = first};
+        for (uint32_t i = 0; i < f.n; i++)
+            k->terms[i] = s->terms[f.first + i];
+    }
+    struct affine_range box = affine_box(s, f), r = box;
     struct search w;
-    if (!f.n)
-        return box;
     w.s = s;
     w.n = 0;
+    if (gather(&w, f, at)) {
+        r = both_ends(&w, f);
+        r.facts = r.lo > box.lo || r.hi < box.hi || r.soft != box.soft;
+    }
+    if (k)
+        k->range = r;
+    return r;
+}
 
-    if (!gather(&w, f, at))
-        return box;
-    r = both_ends(&w, f);
-    r.facts = r.lo > box.lo || r.hi < box.hi || r.soft != box.soft;
+struct affine_range affine_bound(struct affine_state *s, struct affine f, struct affine_place at)
+{
+    if (!f.n)
+        return affine_box(s, f);
+    struct affine plain = f;
+    plain.c = 0;
+    struct affine_range r = look_up_or_search(s, plain, at);
+    if (r.hi != INFINITE)
+        r.hi += f.c;
+    if (r.lo != -INFINITE)
+        r.lo += f.c;
     return r;
 }

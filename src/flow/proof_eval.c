@@ -66,7 +66,6 @@ static void start(struct proof_state *e, const struct proof *p, const struct pro
     memset(e->counters, 0xFF, p->head->ninsns * sizeof *e->counters);
     memset(e->bases, 0xFF, (size_t)p->head->nroots * 2 * sizeof *e->bases);
     memset(e->indices, 0xFF, sizeof e->indices);
-    e->last_block = PROOF_NONE;
     e->s.budget = 2048 + 4 * p->head->ninsns;
 }
 
@@ -203,33 +202,11 @@ static struct proof_bound unknown(uint32_t root, uint8_t reason)
     return (struct proof_bound){.verdict = PROOF_UNKNOWN, .reason = reason, .root = root};
 }
 
-// Bounds the distance f of an access. Neighbours often differ by a constant only, so the last bound is kept.
-static struct affine_range distance(struct proof_state *e, struct affine f, uint32_t facts)
-{
-    struct affine plain = f;
-    plain.c = 0;
-    if (facts == PROOF_NONE && e->last_block == e->block && affine_same(&e->s, plain, e->last)) {
-        struct affine_range r = e->last_range;
-        r.lo += f.c;
-        r.hi += f.c;
-        return r;
-    }
-    struct affine_range r = affine_bound(&e->s, plain, (struct affine_place){e->block, facts});
-    if (facts == PROOF_NONE) {
-        e->last = plain;
-        e->last_block = e->block;
-        e->last_range = r;
-    }
-    r.lo += f.c;
-    r.hi += f.c;
-    return r;
-}
-
 // Bounds the distance f of an access from its root.
 static struct proof_bound bound_of(struct proof_state *e, const struct proof_access *row, struct affine f,
                                    uint32_t root, uint32_t facts)
 {
-    struct affine_range r = distance(e, f, facts);
+    struct affine_range r = affine_bound(&e->s, f, (struct affine_place){e->block, facts});
     const affine_wide most = (affine_wide)1 << (row->bits == 32 ? 31 : 62);
     if (row->bits == 32 && !r.soft) {  // the register holds the sum modulo 2^32: take the one around the root
         affine_wide turns = (r.lo + most) >> 32;

@@ -28,10 +28,6 @@ struct proof_state {
     uint32_t indices[6];  // symbols of thread and block indices, PROOF_NONE until used
     uint32_t *bases;      // by root and space: symbols
     uint32_t block;       // the current one
-    // The distance of the last access that was bounded without a predicate of its own.
-    struct affine last;
-    struct affine_range last_range;
-    uint32_t last_block;
 };
 
 static inline struct affine_place proof_here(const struct proof_state *e)

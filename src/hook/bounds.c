@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "hook/bounds.h"
 
+#include "base/cancel.h"
 #include "base/readable.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
@@ -78,8 +79,11 @@ static bool is_foreign(const struct bounds_range *r)
     CUdeviceptr base;
     size_t size;
     struct mode_answer around;
-    return mode_ask(r->start, &around) == MODE_NOT_OURS && guard.real.cuMemGetAddressRange_v2 &&
-           !guard.real.cuMemGetAddressRange_v2(&base, &size, r->start);
+    cancel_hold();
+    bool foreign = mode_ask(r->start, &around) == MODE_NOT_OURS && guard.real.cuMemGetAddressRange_v2 &&
+                   !guard.real.cuMemGetAddressRange_v2(&base, &size, r->start);
+    cancel_release();
+    return foreign;
 }
 
 static enum verdict check_nowhere(const struct bounds_range *r, uint64_t end, struct guard_finding *f)
@@ -127,7 +131,10 @@ static bool went_back(const struct track_block *b)
 static bool is_hosts_again(const struct track_block *b, uint64_t address)
 {
     const void *p = (const void *)(uintptr_t)address;
-    return went_back(b) ? readable_bytes(p, 1) : readable_surely(p, 1);
+    cancel_hold();
+    bool readable = went_back(b) ? readable_bytes(p, 1) : readable_surely(p, 1);
+    cancel_release();
+    return readable;
 }
 
 // Call it inside an epoch section.
@@ -166,7 +173,9 @@ CUresult bounds_check(enum driver_id call, const struct bounds_range *r)
         f.call = call;
         f.bytes = r->bytes;
         f.access = r->access;
+        cancel_hold();
         guard_report_finding(&f);
+        cancel_release();
         return CUDA_ERROR_INVALID_VALUE;
     }
     suspect.set = true;
@@ -192,24 +201,35 @@ CUresult bounds_check_rows(enum driver_id call, const struct bounds_range *first
     return bounds_check(call, &whole);
 }
 
+static void judge_suspect(CUresult r)
+{
+    suspect.set = false;
+    if (r == CUDA_ERROR_INVALID_VALUE) {
+        struct guard_finding f = {
+            .type = suspect.range.start < NULL_PAGE ? REPORT_NULL_DEREFERENCE : REPORT_WILD_ACCESS,
+            .call = suspect.call,
+            .address = suspect.range.start,
+            .bytes = suspect.range.bytes,
+            .access = suspect.range.access,
+        };
+        guard_report_finding(&f);
+    } else if (!r) {
+        guard_count(GUARD_FOREIGN_POINTERS);
+    }
+}
+
+// Most calls succeed with memory that is known.
 CUresult bounds_done(CUresult r)
 {
-    if (__builtin_expect(suspect.set, 0)) {
-        suspect.set = false;
-        if (r == CUDA_ERROR_INVALID_VALUE) {
-            struct guard_finding f = {
-                .type = suspect.range.start < NULL_PAGE ? REPORT_NULL_DEREFERENCE : REPORT_WILD_ACCESS,
-                .call = suspect.call,
-                .address = suspect.range.start,
-                .bytes = suspect.range.bytes,
-                .access = suspect.range.access,
-            };
-            guard_report_finding(&f);
-        } else if (!r) {
-            guard_count(GUARD_FOREIGN_POINTERS);
-        }
+    if (__builtin_expect(suspect.set || r != CUDA_SUCCESS || guard.real_skipped, 0)) {
+        cancel_hold();
+        if (suspect.set)
+            judge_suspect(r);
+        kernel_fault_seen(r);
+        kernel_fault_skipped();
+        cancel_release();
     }
-    return kernel_fault_seen(r);
+    return r;
 }
 
 // cuMemGetInfo needs a context as a transfer does, and has no side effects. A stream of the program's own
@@ -220,13 +240,15 @@ CUresult bounds_refused(CUresult r, CUstream stream)
     size_t available, all;
     if (!guard.real.cuMemGetInfo_v2)
         return r;
+    cancel_hold();
     CUstreamCaptureMode mode = context_capture_relax();
     CUresult context = guard.real.cuMemGetInfo_v2(&available, &all);
     context_capture_restore(mode);
     bool own_stream = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
-    if (own_stream && context == CUDA_ERROR_INVALID_CONTEXT)
-        return r;
-    return context ? kernel_fault_seen(context) : r;
+    if (!own_stream || context != CUDA_ERROR_INVALID_CONTEXT)
+        r = context ? kernel_fault_seen(context) : r;
+    cancel_release();
+    return r;
 }
 
 // Call it inside an epoch section. Finds out what a pointer that cannot be freed is.

@@ -9,7 +9,6 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/readable.h"
 #include "base/vec.h"
 #include "image/image_internal.h"
 
@@ -73,13 +72,22 @@ static int add(const struct key *key, struct str ptx)
     return 0;
 }
 
+// The machine code that the calling thread is measuring.
+static _Thread_local struct str measured;
+
+static bool is_within(const void *p, size_t n)
+{
+    uintptr_t at = (uintptr_t)p - (uintptr_t)measured.ptr;
+    return at <= measured.len && n <= measured.len - at;
+}
+
 // Cuts machine code where its headers end it: a driver that gets only its address sees no more. Returns false
 // if it is no whole ELF file.
 static bool measure(struct str *code)
 {
     size_t len;
-    if (!str_starts(*code, STR("\177ELF")) || image_measure(code->ptr, readable_bytes, &len) ||
-        len > code->len)
+    measured = *code;
+    if (!str_starts(*code, STR("\177ELF")) || image_measure(code->ptr, is_within, &len) || len > code->len)
         return false;
     code->len = len;
     return true;
@@ -115,4 +123,16 @@ bool ptx_registry_find(struct str code, struct str *ptx)
 uint32_t ptx_registry_count(void)
 {
     return atomic_load_explicit(&count, memory_order_relaxed);
+}
+
+void ptx_registry_forget(void)
+{
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < pairs.len; i++)
+        mem_free(pairs.items[i]);
+    vec_free(&pairs);
+    map_free(&by_key);
+    bytes = 0;
+    atomic_store_explicit(&count, 0, memory_order_relaxed);
+    pthread_mutex_unlock(&lock);
 }

@@ -27,4 +27,7 @@ bool ptx_registry_find(struct str code, struct str *ptx);
 
 uint32_t ptx_registry_count(void);
 
+// For tests: removes all entries, whose texts become invalid.
+void ptx_registry_forget(void);
+
 #endif

@@ -6,31 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launch/kernel_fault.h"
-#include "mode/mode_testing.h"
-#include "pages/pages.h"
 #include "pages/pages_address.h"
+#include "pages/pages_testing.h"
 #include "track/track.h"
 
 enum { LIVE = 300, ROUNDS = 20000, KEPT = 1 << 16 };
-
-void kernel_fault_report(CUresult r)
-{
-}
-
-unsigned launch_ring_recent(const char **names, unsigned most)
-{
-    return 0;
-}
-
-WRAP(cuMemAddressReserve, (CUdeviceptr * p, size_t n, size_t a, CUdeviceptr at, unsigned long long f),
-     (p, n, a, at, f))
-WRAP(cuMemCreate,
-     (CUmemGenericAllocationHandle * h, size_t n, const CUmemAllocationProp *p, unsigned long long f),
-     (h, n, p, f))
-WRAP(cuMemMap, (CUdeviceptr p, size_t n, size_t o, CUmemGenericAllocationHandle h, unsigned long long f),
-     (p, n, o, h, f))
-WRAP(cuMemSetAccess, (CUdeviceptr p, size_t n, const CUmemAccessDesc *d, size_t count), (p, n, d, count))
 
 // What was last said of memory that is cut into slots.
 static struct {
@@ -49,22 +29,8 @@ static const struct track_listener listener = {.divided = note_cut};
 static int setup(void **state)
 {
     track_listen(&listener);
-    use_cpu_device();
-    REAL(cuMemRelease), REAL(cuMemUnmap), REAL(cuMemGetAllocationGranularity), REAL(cuEventSynchronize);
-    REAL(cuDeviceGetMemPool), REAL(cuDeviceGetDefaultMemPool), REAL(cuStreamGetId), REAL(cuMemAddressFree);
-    TRIED(cuMemAddressReserve), TRIED(cuMemCreate), TRIED(cuMemMap), TRIED(cuMemSetAccess);
-    guard.options.mode = 1 << OPTION_MODE_PAGES;
-    guard.options.pages_own = 1 << 20;
-    guard.options.pages_budget = (uint64_t)1 << 30;
     guard.options.pages_small = OPTION_PAGES_SMALL_PACKED;
-    pages_start();
-    if (!pages_on || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
-        return -1;
-    CUdeviceptr p;
-    CUresult r;
-    bool good = pages_alloc(&p, 100, &r) && pages_free(p, DRIVER_cuMemFree_v2, &r) && !r;
-    pages_reclaim();
-    return !good;
+    return pages_testing_start((uint64_t)1 << 30);
 }
 
 struct buffer {

@@ -8,57 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launch/kernel_fault.h"
-#include "mode/mode_testing.h"
 #include "pages/pages_block.h"
+#include "pages/pages_testing.h"
 
 enum { SMALL = 1000, LARGE = (3 << 20) - 100 };
 
-void kernel_fault_report(CUresult r)
-{
-}
-
-unsigned launch_ring_recent(const char **names, unsigned most)
-{
-    return 0;
-}
-
-WRAP(cuMemAddressReserve, (CUdeviceptr * p, size_t n, size_t a, CUdeviceptr at, unsigned long long f),
-     (p, n, a, at, f))
-WRAP(cuMemCreate,
-     (CUmemGenericAllocationHandle * h, size_t n, const CUmemAllocationProp *p, unsigned long long f),
-     (h, n, p, f))
-WRAP(cuMemMap, (CUdeviceptr p, size_t n, size_t o, CUmemGenericAllocationHandle h, unsigned long long f),
-     (p, n, o, h, f))
-WRAP(cuMemSetAccess, (CUdeviceptr p, size_t n, const CUmemAccessDesc *d, size_t count), (p, n, d, count))
-
 static int setup(void **state)
 {
-    use_cpu_device();
-    REAL(cuMemRelease);
-    REAL(cuMemUnmap);
-    REAL(cuMemGetAllocationGranularity);
-    REAL(cuEventSynchronize);
-    REAL(cuDeviceGetMemPool);
-    REAL(cuDeviceGetDefaultMemPool);
-    REAL(cuStreamGetId);
-    REAL(cuMemAddressFree);
-    TRIED(cuMemAddressReserve);
-    TRIED(cuMemCreate);
-    TRIED(cuMemMap);
-    TRIED(cuMemSetAccess);
-    guard.options.mode = 1 << OPTION_MODE_PAGES;
-    guard.options.pages_own = 1 << 20;
-    guard.options.pages_budget = 64 << 20;
-    pages_start();
-    if (!pages_on || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
-        return -1;
-    // The first free allocates memory that stays.
-    CUdeviceptr p;
-    CUresult r;
-    bool good = pages_alloc(&p, SMALL, &r) && pages_free(p, DRIVER_cuMemFree_v2, &r) && !r;
-    pages_reclaim();
-    return !good;
+    return pages_testing_start(64 << 20);
 }
 
 static void write_at(CUdeviceptr p)

@@ -120,9 +120,8 @@ static int keep_proof(struct check_func *k, struct pass_check_kernel *row)
     }
     for (uint32_t i = 0; i < k->wholes.len; i++)
         k->proof->site_at[k->wholes.items[i].stmt] = k->whole_accesses.items[k->wholes.items[i].first].site;
-    row->proved = !covered                                                            ? PASS_CHECK_FULL
-                  : covered == k->accesses.len && !k->wholes.len && !calls_checked(k) ? PASS_CHECK_BARE
-                                                                                      : PASS_CHECK_REST;
+    bool all = covered == k->accesses.len && !k->wholes.len && !calls_checked(k);
+    row->proved = all ? PASS_CHECK_BARE : covered ? PASS_CHECK_REST : PASS_CHECK_FULL;
     return 0;
 }
 

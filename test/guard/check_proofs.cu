@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+// Launches of which --mode=check proves everything, a part or nothing, each in a program of its own: see
+// check_cases.cuh. The twins differ in what a proof has to look at: the size of a buffer, whether it is freed,
+// an argument, the shape of the launch, the alignment of a pointer. Every program launches a correct kernel
+// with the same scalars first, so that a proof that is remembered must not be used for other buffers.
+#include "check_cases.cuh"
+
+__global__ void scale(float *x, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        x[i] *= 2;
+}
+
+__global__ void all_threads(float *x)
+{
+    x[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+}
+
+__global__ void gather(float *to, const float *from, const int *index, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        to[i] = from[index[i]];
+}
+
+__global__ void tile(float *x, int n)
+{
+    extern __shared__ float part[];
+    part[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[threadIdx.x] = part[n - 1 - threadIdx.x];
+}
+
+__global__ void four(float4 *to, float f)
+{
+    to[threadIdx.x] = make_float4(f, f, f, f);
+}
+
+// The same scalars, and a smaller buffer.
+static void smaller(bool bad)
+{
+    float *first = take<float>(256), *second = take<float>(256 - bad);
+    scale<<<2, 128>>>(first, 256);
+    scale<<<2, 128>>>(second, 256);
+    wait();
+}
+
+static void freed(bool bad)
+{
+    float *x = take<float>(256), *spare = take<float>(256);
+    scale<<<2, 128>>>(x, 256);
+    wait();
+    if (bad)
+        NEED(cudaFree(x));
+    scale<<<2, 128>>>(bad ? x : spare, 256);
+    wait();
+}
+
+static void argument(bool bad)
+{
+    float *x = take<float>(256);
+    scale<<<3, 128>>>(x, 256);
+    scale<<<3, 128>>>(x, 256 + bad);
+    wait();
+}
+
+static void shape(bool bad)
+{
+    float *x = take<float>(256);
+    all_threads<<<2, 128>>>(x);
+    all_threads<<<2 + bad, 128>>>(x);
+    wait();
+}
+
+// A pointer into the buffer: what is left behind it counts.
+static void interior(bool bad)
+{
+    float *x = take<float>(300);
+    scale<<<2, 128>>>(x, 256);
+    scale<<<2, 128>>>(x + 44 + bad, 256);
+    wait();
+}
+
+// The index comes from memory: that access is checked, the others are proved.
+static void in_part(bool bad)
+{
+    float *to = take<float>(256), *from = take<float>(100);
+    int *index = take<int>(256), far = 100;
+    NEED(cudaMemset(index, 0, 256 * sizeof *index));
+    gather<<<2, 128>>>(to, from, index, 256);
+    wait();
+    if (bad)
+        NEED(cudaMemcpy(index + 17, &far, sizeof far, cudaMemcpyHostToDevice));
+    gather<<<2, 128>>>(to, from, index, 256);
+    wait();
+}
+
+static void shared_bytes(bool bad)
+{
+    float *x = take<float>(128);
+    tile<<<1, 128, 512>>>(x, 128);
+    tile<<<1, 128, 512 - 4 * bad>>>(x, 128);
+    wait();
+}
+
+static void misaligned(bool bad)
+{
+    float *x = take<float>(132);
+    four<<<1, 32>>>((float4 *)x, 1);
+    four<<<1, 32>>>((float4 *)(x + (bad ? 1 : 4)), 1);
+    wait();
+}
+
+// More dynamic shared memory than a kernel has without an attribute, which variants must have too.
+static void attribute(bool bad)
+{
+    float *x = take<float>(128 - bad);
+    NEED(cudaFuncSetAttribute(tile, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 << 10));
+    tile<<<1, 128, 100 << 10>>>(x, 128);
+    wait();
+}
+
+// What the correct twin's launches are: "N M", N proved and M proved in part, is behind the types.
+static const struct check_case cases[] = {
+    {"smaller", smaller, "heap-buffer-overflow 2 0"},
+    {"freed", freed, "heap-use-after-free 2 0"},
+    {"argument", argument, "heap-buffer-overflow 2 0"},
+    {"shape", shape, "heap-buffer-overflow 2 0"},
+    {"interior", interior, "heap-buffer-overflow 2 0"},
+    {"in_part", in_part, "heap-buffer-overflow 0 2"},
+    {"shared_bytes", shared_bytes, "shared-buffer-overflow 2 0"},
+    {"misaligned", misaligned, "misaligned-address 2 0"},
+    {"attribute", attribute, "heap-buffer-overflow 1 0"},
+};
+
+int main(int argc, char **argv)
+{
+    return check_main(argc, argv, cases);
+}

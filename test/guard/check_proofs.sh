@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# slow
+# Proofs at launches under --mode=check: of the correct programs of test/guard/check_proofs.cu the launches are
+# proved as the program says, and none if proofs are off; the wrong ones are reported, with proofs and without.
+set -u
+! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
+command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+export XDG_CACHE_HOME=$T/cache
+passed=0 failed=0
+nvcc -std=c++17 -lineinfo -gencode arch=compute_80,code=compute_80 -cudart shared -L"$BUILD/lib/moat" \
+    -o "$T/check_proofs" test/guard/check_proofs.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+
+# run PROOFS good|bad NAME: status in $status, types of what was reported in $found, launches that were proved
+# and proved in part in $proved
+run() {
+    timeout 60 "$MOAT" --device=cpu --mode=check --proofs="$1" "$T/check_proofs" "$2" "$3" \
+        >"$T/log" 2>&1 </dev/null
+    status=$?
+    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
+    found=${found% }
+    proved=$(sed -n 's/^ *of these proved right.*checks *//p' "$T/log")
+    proved="${proved:-0} $(sed -n 's/^ *of these proved in part.*checks *//p' "$T/log")"
+    [[ $proved == *[0-9] ]] || proved+=0
+}
+
+verdict() {  # verdict STATUS WHAT
+    if [ "$1" = 0 ]; then
+        passed=$((passed + 1))
+        return
+    fi
+    failed=$((failed + 1))
+    echo "FAIL $2: status $status, reported: ${found:-nothing}, proved: $proved"
+    tail -n 40 "$T/log" | sed 's/^/    | /'
+}
+
+"$MOAT" --device=cpu --mode=off "$T/check_proofs" list >"$T/cases" 2>/dev/null </dev/null
+while IFS=$'\t ' read -r name type whole part; do
+    run on good "$name"
+    [ "$status $found" = '0 ' ] && [ "$proved" = "$whole $part" ]
+    verdict $? "good $name"
+    run off good "$name"
+    [ "$status $found" = '0 ' ] && [ "$proved" = '0 0' ]
+    verdict $? "good $name without proofs"
+    run check good "$name"
+    [ "$status $found" = '0 ' ] && ! grep -q 'a bug of moat' "$T/log"
+    verdict $? "good $name with both"
+    for proofs in on off; do
+        run $proofs bad "$name"
+        [ "$status $found" = "97 $type" ]
+        verdict $? "bad $name, proofs $proofs"
+    done
+done <"$T/cases"
+[ "$passed" -gt 40 ] || { echo 'the list of cases is too short'; failed=$((failed + 1)); }
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
