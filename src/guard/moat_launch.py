@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Errors in Python's terms: where a kernel was launched, and which tensor it left.
 
-While a launch of Triton's or Inductor's kernels is under way, its thread has the interpreter's frames, so that
-stacks which moat captures consist of those (script_frames.h), and moat knows the tensors among the arguments
-(tensor_label.h). On the CPU device each launch waits for its end, unless it is captured into a graph, so that
-an error is raised by the launch that made it. Errors elsewhere are explained by a callback (guard_report.h).
+While a launch of Triton's or Inductor's kernels is under way, its thread has the interpreter's frames, so
+that stacks which moat captures consist of those (script_frames.h), and moat knows the tensors among the
+arguments (tensor_label.h). On the CPU device each launch waits for its end, unless it is captured into a
+graph, so that an error is raised by the launch that made it. Errors elsewhere are explained by a callback
+(guard_report.h).
 Where PyTorch allocates by moat, it is asked for the frames of each allocation and free."""
 
 import ctypes
@@ -253,7 +254,10 @@ def _describe(launch, address, where):
     if _distance(tensor, address) > _FAR:
         return []
     text = "the nearest tensor is {}: {}, shape {}, strides {}".format(
-        _called(name, tensor, where), str(tensor.dtype).replace("torch.", ""), list(tensor.shape), list(tensor.stride())
+        _called(name, tensor, where),
+        str(tensor.dtype).replace("torch.", ""),
+        list(tensor.shape),
+        list(tensor.stride()),
     )
     return [text + "; " + _place(tensor, address)]
 

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# --mode=check on a real GPU: random kernels of every class (test/guard/check_classes.sh), and random kernels
-# whose reports and results must be those of the CPU device. The table goes to the file SECTION names, if any:
+# --mode=check on a real GPU: random kernels of every class (test/guard/check_classes.sh), programs with
+# errors and their twins (check_mode.sh, check_spaces.sh, check_proofs.sh), and random kernels whose reports
+# and results must be those of the CPU device. The table goes to the file SECTION names, if any:
 # bench/section check-errors-gpu <FILE puts it into doc/results.md.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -20,6 +21,11 @@ run() {  # run DEVICE SEED: source lines of errors in $T/DEVICE.lines, the progr
 }
 TEST_ALL=1 GUARD_DEVICE=gpu test/guard/check_classes.sh >"$T/random" 2>&1
 note $? "check_classes: $(tail -n 20 "$T/random")"
+for script in check_mode check_spaces check_proofs; do
+    GUARD_DEVICE=gpu test/guard/$script.sh >"$T/$script" 2>&1
+    note $? "$script: $(tail -n 20 "$T/$script")"
+    echo "$script: $(tail -n 1 "$T/$script")"
+done
 for seed in 1 2 3 4; do
     run cpu $seed
     run gpu $seed
@@ -32,7 +38,10 @@ if [ -n "${SECTION:-}" ]; then
         echo
         bench/machine
         echo
-        echo "1,000 random kernels for each of five classes: $(tail -n 1 "$T/random")."
+        echo "1,000 random kernels for each class, with proofs and without: $(tail -n 1 "$T/random")."
+        for script in check_mode check_spaces check_proofs; do
+            echo "Programs of \`$script.sh\`: $(tail -n 1 "$T/$script")."
+        done
         echo "All classes, and 4 rounds of 500 kernels compared with the CPU device: $failed failed."
     } >"$SECTION"
 fi

@@ -18,8 +18,8 @@ nvcc -std=c++17 -lineinfo -gencode arch=compute_80,code=compute_80 -cudart share
 # run PROOFS good|bad NAME: status in $status, types of what was reported in $found, launches that were proved
 # and proved in part in $proved
 run() {
-    timeout 60 "$MOAT" --device=cpu --mode=check --proofs="$1" "$T/check_proofs" "$2" "$3" \
-        >"$T/log" 2>&1 </dev/null
+    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check --proofs="$1" \
+        "$T/check_proofs" "$2" "$3" >"$T/log" 2>&1 </dev/null
     status=$?
     found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
     found=${found% }

@@ -15,7 +15,7 @@ nvcc -std=c++17 -lineinfo -gencode arch=compute_90,code=compute_90 -cudart share
     -o "$T/check_spaces" test/guard/check_spaces.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
 
 run() {  # run OPTION...: status in $status, types of what was reported, each once, in $found
-    timeout 60 "$MOAT" --device=cpu --mode=check "$@" >"$T/log" 2>&1 </dev/null
+    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$@" >"$T/log" 2>&1 </dev/null
     status=$?
     found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
     found=${found% }
