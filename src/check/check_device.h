@@ -41,6 +41,7 @@ struct check_device {
     struct error_ring *ring;
     struct error_ring_reader reader;
     uint64_t crowded, lost;  // that were added to the summary
+    bool heap_known;         // the heap of malloc in its kernels is in the table
 };
 
 // Makes the copy of a table in a context. `trap`: errors stop kernels.

@@ -101,7 +101,7 @@ static void flush_one(struct check_device *d, struct context *ctx, void *argumen
 
 static void each(void (*f)(struct check_device *d, struct context *ctx, void *argument), void *argument)
 {
-    for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++) {
+    for (unsigned i = 0; i < used; i++) {
         struct context *ctx = context_of_number(i);
         bool pushed;
         if (!ctx || !device_of(ctx) ||
@@ -399,6 +399,37 @@ static bool prepare(CUcontext context)
         check_host_first();
     errno = saved;
     return ready;
+}
+
+// The heap of malloc in kernels is one block of the table, once the CPU device has made it: its blocks have no
+// bounds of their own, but are not judged one access at a time. It stays in the table when its context ends:
+// an access there would be performed without it too, and new blocks take its place. Requires the context to be
+// current, and the lock.
+static void add_kernel_heap(struct check_device *d, struct context *ctx, void *found)
+{
+    struct check_table_block heap = {0};
+    if (d->heap_known || broken || !guard.real_kernel_heap(&heap.base, &heap.size))
+        return;
+    d->heap_known = true;
+    *(bool *)found |= check_table_add(table, &heap) != -EINVAL;
+}
+
+void check_host_find_heaps(void)
+{
+    struct change c = {.ordered = false};
+    bool found = false, wanted = false;
+    if (!check_host_on || !guard.real_kernel_heap)
+        return;
+    int saved = errno;
+    lock_take(&lock);
+    for (unsigned i = 0; i < used; i++)
+        wanted |= !devices[i].heap_known && stage_of(&devices[i]) == CHECK_DEVICE_READY;
+    if (wanted)
+        each(add_kernel_heap, &found);
+    if (found)
+        flush(&c);
+    lock_give(&lock);
+    errno = saved;
 }
 
 bool check_host_launch(void)

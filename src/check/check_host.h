@@ -39,6 +39,8 @@ void check_host_rings(void (*f)(struct check_device *d, struct context *ctx, voi
                       bool wait);
 // The driver is about to shut down: rings and tables are no longer touched.
 void check_host_close(void);
+// Adds heaps of malloc in kernels that the CPU device has made since the last call.
+void check_host_find_heaps(void);
 extern void (*check_host_first)(void);  // called when the first context gets its copy, without the lock
 void check_host_context_ends(CUcontext context, enum driver_id call);
 void check_host_context_stays(CUcontext context);

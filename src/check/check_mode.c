@@ -123,6 +123,7 @@ static void waited(enum driver_id call, uint64_t ended)
 {
     check_report_read(ended != 0);
     check_host_waited(ended);
+    check_host_find_heaps();
 }
 
 const struct mode check_mode = {

@@ -345,6 +345,7 @@ static void *watch(void *unused)
     const struct timespec pause = {.tv_nsec = PAUSE};
     while (check_host_on) {
         check_report_read(false);
+        check_host_find_heaps();
         nanosleep(&pause, NULL);
     }
     return NULL;

@@ -17,6 +17,7 @@
 #include "base/option.h"
 #include "driver/driver.h"
 #include "driver/driver_fault.h"
+#include "driver/driver_ptx.h"
 
 enum guard_count {
 #define STAT(id, key, covered, label) GUARD_##id,
@@ -28,8 +29,9 @@ enum guard_count {
 struct guard {
     struct driver real;
     char real_path[512];
-    driver_fault_fn *real_fault;      // reports what killed a context (CPU device); NULL: not offered
-    driver_skipped_fn *real_skipped;  // with --on-error=skip, if the device offers it; else NULL
+    driver_fault_fn *real_fault;              // reports what killed a context (CPU device); NULL: not offered
+    driver_skipped_fn *real_skipped;          // with --on-error=skip, if the device offers it; else NULL
+    driver_kernel_heap_fn *real_kernel_heap;  // (CPU device); NULL: not offered
     struct options options;
     struct option_set option_set;
     bool options_read;    // false: defaults hold, and strings are NULL

@@ -190,6 +190,7 @@ uint32_t memory_heap_free(struct CUctx_st *ctx, uint32_t lanes, const uint64_t *
 // Returns whether a pointer that could not be freed is where a block was before: it was freed twice. A place
 // for a block that was never allocated counts too.
 bool memory_heap_was_block(struct CUctx_st *ctx, uint64_t at);
+bool memory_heap_place(struct CUctx_st *ctx, uint64_t *base, uint64_t *size);  // false: there is no heap yet
 void memory_context_free(struct CUctx_st *ctx);  // frees what a destroyed context still holds
 
 // --- output (output.c): printf and assert of kernels ---------------------------------------------------

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What the CPU device offers to run-time compilers and to PyTorch: driver_ptx.h.
+// What the CPU device offers to run-time compilers, to PyTorch and to libmoat.so: driver_ptx.h.
 #include <errno.h>
 
+#include "cpu/cpu.h"
 #include "cpu/memory.h"
 #include "driver/driver_ptx.h"
 #include "exec/space.h"
@@ -10,6 +11,7 @@
 #pragma GCC visibility push(default)
 driver_ptx_fn moat_driver_ptx;
 driver_host_fn moat_driver_host;
+driver_kernel_heap_fn moat_driver_kernel_heap;
 #pragma GCC visibility pop
 
 int moat_driver_ptx(const void *code, size_t code_size, const char *ptx, size_t ptx_size)
@@ -24,4 +26,11 @@ uint64_t moat_driver_host(uint64_t address, size_t size)
     if (space_init() || !space_allows(address, size, SPACE_READ))
         return 0;
     return (uintptr_t)space_host(address);
+}
+
+bool moat_driver_kernel_heap(uint64_t *base, uint64_t *size)
+{
+    struct CUctx_st *ctx = NULL;
+    cpu_context_current_any(&ctx);
+    return ctx && memory_heap_place(ctx, base, size);
 }

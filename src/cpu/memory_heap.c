@@ -462,3 +462,14 @@ bool memory_heap_valid(struct CUctx_st *ctx)
     }
     return valid && used == set;
 }
+
+bool memory_heap_place(struct CUctx_st *ctx, uint64_t *base, uint64_t *size)
+{
+    // Pairs with make_once.
+    const struct memory_heap *h = atomic_load_explicit(&ctx->heap, memory_order_acquire);
+    if (!h)
+        return false;
+    *base = h->base;
+    *size = h->size;
+    return true;
+}

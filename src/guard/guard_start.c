@@ -172,6 +172,8 @@ static void start_once(void)
     if (guard.real.handle) {
         void *fault = dlsym(guard.real.handle, DRIVER_FAULT_SYMBOL);
         memcpy(&guard.real_fault, &fault, sizeof fault);
+        void *heap = dlsym(guard.real.handle, DRIVER_KERNEL_HEAP_SYMBOL);
+        memcpy(&guard.real_kernel_heap, &heap, sizeof heap);
         fault = dlsym(guard.real.handle, DRIVER_SKIPPED_SYMBOL);
         if (guard.watching && guard.options.on_error == OPTION_ON_ERROR_SKIP) {
             memcpy(&guard.real_skipped, &fault, sizeof fault);
