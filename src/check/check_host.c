@@ -10,6 +10,7 @@
 #include "core/guard.h"
 #include "core/lock.h"
 #include "kcheck/kcheck.h"
+#include "launch/kernel_fault.h"
 #include "launch/launch_ring.h"
 #include "track/guard_report.h"
 #include "track/track.h"
@@ -90,7 +91,9 @@ static void flush_one(struct check_device *d, struct context *ctx, void *argumen
     if (c->ordered && c->freed && ctx != c->current)
         return;
     CUresult r = check_device_flush(d, ctx, table);
-    if (r) {
+    if (r && kernel_fault_ended(r)) {  // no kernel runs in the context any more
+        set_stage(d, CHECK_DEVICE_FAILED);
+    } else if (r) {
         const char *name = driver_result_name(r);
         guard_report_note("check: the table of buffers could not be updated (%s)", name ? name : "unknown");
         give_up("the table of buffers is not right");

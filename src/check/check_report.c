@@ -105,7 +105,8 @@ static struct str operand(struct str text)
 static bool writes_too(const struct pass_check *c, const struct pass_check_site *s)
 {
     struct str here = operand(s->text);
-    for (uint32_t i = 0; !(s->flags & KCHECK_WRITES) && s->nframes && here.len && i < c->nsites; i++) {
+    bool known = s->nframes && s->frames[0].line;
+    for (uint32_t i = 0; !(s->flags & KCHECK_WRITES) && known && here.len && i < c->nsites; i++) {
         const struct pass_check_site *w = &c->sites[i];
         if (w->flags & KCHECK_WRITES && w->nframes && w->frames[0].line == s->frames[0].line &&
             str_eq(w->frames[0].file, s->frames[0].file) && str_eq(w->function, s->function) &&

@@ -157,7 +157,7 @@ static void summarise(void)
     guard_add(GUARD_GRAPHS, graphs);
     guard_add(GUARD_LAUNCHES, kernels > refused ? kernels - refused : 0);
     if (kernels > refused && !mode_checks_kernels())
-        guard_report_relabel(GUARD_LAUNCHES, "kernel launches, not checked inside (--mode=canary)");
+        guard_report_relabel(GUARD_LAUNCHES, "kernel launches, not checked inside (--mode=check)");
     mode_summarise();
 }
 

@@ -33,6 +33,11 @@ static enum report_type fault_type(CUresult r)
     }
 }
 
+bool kernel_fault_ended(CUresult r)
+{
+    return fault_type(r) != REPORT_TYPES || r == CUDA_ERROR_ASSERT || r == CUDA_ERROR_LAUNCH_TIMEOUT;
+}
+
 // Finds the buffer that an address was meant to be in, or once was in. Call it inside an epoch section.
 static void blame(struct guard_finding *f)
 {

@@ -30,4 +30,7 @@ static inline CUresult kernel_fault_seen(CUresult r)
     return r;
 }
 
+// Returns whether a call that returned this found its context ended by a kernel.
+bool kernel_fault_ended(CUresult r);
+
 #endif

@@ -104,13 +104,14 @@ static void paint_frame(struct text_painter *p, unsigned number, const struct re
     text_paint_colour(p, TEXT_DIM);
     text_buffer_fmt(p->b, "    #%u ", number);
     text_paint_colour(p, TEXT_PLAIN);
-    if (f->function) {
+    bool placed = f->file || f->object || f->pc || !f->function;
+    if (f->function)
         text_paint_name(p, f->function);
+    if (f->function && placed)
         text_buffer_char(p->b, ' ');
-    }
     if (f->file) {
         text_paint_path(p, f->file, f->line);
-    } else {
+    } else if (placed) {
         text_paint_colour(p, TEXT_DIM);
         text_buffer_cstr(p->b, f->function ? "(" : "");
         paint_object(p, f);

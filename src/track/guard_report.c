@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/modes.h"
+#include "context/kernels.h"
 #include "core/guard.h"
 #include "core/lock.h"
 #include "track/script_frames.h"
@@ -250,8 +251,10 @@ static struct report_stack make_frames(const struct driver_fault *fault)
     struct report_frame *frames = scratch->frames[scratch->stacks_used++];
     for (uint32_t i = 0; i < n; i++) {
         const struct driver_fault_frame *f = &fault->frames[i];
+        const char *function =
+            f->function && f->function < sizeof fault->texts ? fault->texts + f->function : NULL;
         frames[i] = (struct report_frame){
-            .function = f->function && f->function < sizeof fault->texts ? fault->texts + f->function : NULL,
+            .function = function ? kernels_plain_name(function) : NULL,
             .file = f->file && f->file < sizeof fault->texts ? fault->texts + f->file : NULL,
             .line = f->line,
             .inlined = f->inlined,
@@ -270,6 +273,14 @@ static const struct report_frame *own_frame(const struct report_stack *frames)
     return i && i < frames->count ? &frames->frames[i] : NULL;
 }
 
+// Returns whether the fault is in code that moat has rewritten: its lines are not the program's.
+static bool is_rewritten(const struct driver_fault *fault)
+{
+    uint16_t at = fault->nframes ? fault->frames[0].function : 0;
+    const char *function = at && at < sizeof fault->texts ? fault->texts + at : fault->kernel;
+    return kernels_plain_name(function) != function;
+}
+
 static struct report_place make_place(const struct driver_fault *fault, bool thread_known)
 {
     struct report_place p = {
@@ -279,7 +290,7 @@ static struct report_place make_place(const struct driver_fault *fault, bool thr
         .thread_known = thread_known,
         .module = fault->module[0] ? fault->module : NULL,
         .instruction = fault->instruction[0] ? fault->instruction : NULL,
-        .ptx_line = fault->line,
+        .ptx_line = is_rewritten(fault) ? 0 : fault->line,
         .frames = make_frames(fault),
     };
     const struct report_frame *own = own_frame(&p.frames);

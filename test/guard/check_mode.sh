@@ -81,6 +81,8 @@ verdict $? 'nothing is dropped'
 run --on-error=trap "$T/check_errors" bad write_past
 [ "$status" = 97 ] && [[ $found == heap-buffer-overflow* ]] && grep -q 'cudaDeviceSynchronize' "$T/log"
 verdict $? '--on-error=trap'
+! grep -q '__moat_\|(0x0)\|could not be updated' "$T/log"
+verdict $? 'a fault of rewritten code has the names of the program'
 
 # A thread of moat's own finds what a kernel did while the program sleeps.
 run --halt-on-error "$T/check_errors" bad host_idle

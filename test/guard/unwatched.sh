@@ -32,7 +32,7 @@ check 98 'no kernel has run: the driver has refused' --mode=api "$program" refus
 check 98 'modules that the driver refused to load  *1$' --mode=api "$program" refused
 check 4 'warning: no kernel has run' --mode=api "$program" refused 4
 check 98 'error: no kernel has run' --mode=api --strict "$program" refused 4
-check 0 'kernel launches, not checked inside (--mode=canary)  *1$' --mode=api "$program" launch
+check 0 'kernel launches, not checked inside (--mode=check)  *1$' --mode=api "$program" launch
 check 0 'watching .*, mode check,pages, ' "$program" launch
 check 0 'watching .*, mode check,pages, ' --mode=auto "$program" launch
 check 0 'kernel launches checked  *1$' "$program" launch
