@@ -8,6 +8,7 @@
 // them inside their buffers runs the variant that checks everything.
 #include <errno.h>
 
+#include "flow/judge.h"
 #include "flow/ranges.h"
 #include "pass/pass_check_state.h"
 
@@ -47,6 +48,17 @@ static int try_usual(struct check_proof *p, struct proof_bound *bounds)
     usual_params(proof, params);
     launch.params = params;
     return proof_eval(proof, &launch, work, bounds, NULL);
+}
+
+// Returns whether other launches may bound the access too, inside its variable if that is its root: a bound
+// that exceeds a variable of known size will do so in most launches.
+static bool is_promising(const struct proof *p, const struct proof_bound *bound)
+{
+    const struct proof_root *root = bound->root == PROOF_NONE ? NULL : &p->roots[bound->root];
+    if (bound->verdict != PROOF_BOUNDED || !root || root->kind == PROOF_ROOT_PARAM || !root->size)
+        return bound->verdict != PROOF_UNKNOWN;
+    struct judge_buffer variable = judge_variable(root, USUAL_SHARED);
+    return judge_bound(bound, &variable).verdict == JUDGE_INSIDE;
 }
 
 // --- what is covered ---------------------------------------------------------------------------------------
@@ -140,7 +152,7 @@ int check_prove(struct check_func *k, struct pass_check_kernel *row)
     memset(p->site_at, 0xFF, (k->f->nstmts + 1u) * sizeof *p->site_at);
     err = try_usual(p, bounds);
     for (uint32_t i = 0; i < n; i++)
-        p->may_cover[i] = !err && bounds[i].verdict != PROOF_UNKNOWN;
+        p->may_cover[i] = !err && is_promising(&p->ranges->proof, &bounds[i]);
     return err == -ENOMEM ? err : keep_proof(k, row);
 }
 
