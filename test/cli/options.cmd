@@ -230,7 +230,7 @@ $ moat options
     default: auto
     now: auto (default)
 --pass=PASS
-    apply PASS: count counts loads, stores and bytes, kheap redirects malloc and free to a heap of moat's own, check checks each global access
+    apply PASS: count counts loads, stores and bytes, kheap redirects malloc and free to a heap of moat's own, check checks each access of memory
     for: ptx instrument
     default: count
     now: count (default)
