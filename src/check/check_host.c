@@ -404,10 +404,10 @@ static bool prepare(CUcontext context)
     return ready;
 }
 
-// The heap of malloc in kernels is one block of the table, once the CPU device has made it: its blocks have no
-// bounds of their own, but are not judged one access at a time. It stays in the table when its context ends:
-// an access there would be performed without it too, and new blocks take its place. Requires the context to be
-// current, and the lock.
+// The heap of malloc in kernels is one block of the table, once the CPU device has made it: its blocks have
+// no bounds of their own, but are not judged one access at a time. It stays in the table when its context
+// ends: an access there would be performed without it too, and new blocks take its place. Requires the
+// context to be current, and the lock.
 static void add_kernel_heap(struct check_device *d, struct context *ctx, void *found)
 {
     struct check_table_block heap = {0};

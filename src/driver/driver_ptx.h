@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What our own libcudas offer to Python (moat_link.py) and to libmoat.so beyond the driver API. Other libcudas
-// have none of it. libmoat.so passes the calls on to the CPU device, except the last one, which it makes.
+// What our own libcudas offer to Python (moat_link.py) and to libmoat.so beyond the driver API. Other
+// libcudas have none of it. libmoat.so passes the calls on to the CPU device, except the last one, which it
+// makes.
 #ifndef MOAT_DRIVER_DRIVER_PTX_H
 #define MOAT_DRIVER_DRIVER_PTX_H
 
@@ -18,8 +19,8 @@ typedef int driver_ptx_fn(const void *code, size_t code_size, const char *ptx, s
 #define DRIVER_HOST_SYMBOL "moat_driver_host"
 typedef uint64_t driver_host_fn(uint64_t address, size_t size);
 
-// Stores where the memory lies that kernels of the calling thread's context take from malloc. Returns false if
-// no kernel has called malloc there yet.
+// Stores where the memory lies that kernels of the calling thread's context take from malloc. Returns false
+// if no kernel has called malloc there yet.
 #define DRIVER_KERNEL_HEAP_SYMBOL "moat_driver_kernel_heap"
 typedef bool driver_kernel_heap_fn(uint64_t *base, uint64_t *size);
 
