@@ -45,7 +45,8 @@ struct check_prove {
     struct area *area;
 };
 enum { CHAINS = 256 };
-// Relaxed, with release and acquire of the heads: rows are only added, at the head, under the lock.
+// Rows are added at the head of a chain, under the lock, and never change or leave it; so they are read
+// without the lock.
 static _Atomic(struct check_prove *) chains[CHAINS];
 static struct lock adding = LOCK_INIT(CHECK_PROVE_ADD);
 
@@ -58,9 +59,14 @@ void check_prove_after_fork(void)
 
 // --- proofs that are known ---------------------------------------------------------------------------------
 
+static size_t round_up(size_t size)
+{
+    return (size + 15) / 16 * 16;
+}
+
 static size_t buffers_size(const struct proof *p)
 {
-    return (p->head->nroots * sizeof(struct buffer) + 15) / 16 * 16;
+    return round_up(p->head->nroots * sizeof(struct buffer));
 }
 
 static size_t asked_size(const struct pass_check_kernel *k)
@@ -97,11 +103,6 @@ static bool grow(struct area *a, size_t size)
     bool enough = a->size >= size;
     lock_give(&a->lock);
     return enough;
-}
-
-static size_t round_up(size_t size)
-{
-    return (size + 15) / 16 * 16;
 }
 
 // Requires the lock. Returns NULL if out of memory.

@@ -64,34 +64,30 @@ static bool is_promising(const struct proof *p, const struct proof_bound *bound)
 // --- what is covered ---------------------------------------------------------------------------------------
 
 // Returns the number of an access in the proof, PROOF_NONE if it is not there.
-static uint32_t find(const struct proof *p, uint32_t stmt, unsigned row)
+static uint32_t find(const struct check_proof *p, uint32_t stmt, unsigned row)
 {
-    for (uint32_t i = 0; i < p->head->naccesses; i++)
-        if (p->accesses[i].stmt == stmt && p->accesses[i].row == row)
+    const struct proof *proof = &p->ranges->proof;
+    for (uint32_t i = p->access_at[stmt]; i < proof->head->naccesses; i++) {
+        if (proof->accesses[i].stmt != stmt)
+            break;
+        if (proof->accesses[i].row == row)
             return i;
+    }
     return PROOF_NONE;
 }
 
 bool check_prove_covers(const struct check_proof *p, uint32_t stmt, unsigned row)
 {
-    uint32_t access = find(&p->ranges->proof, stmt, row);
+    uint32_t access = find(p, stmt, row);
     return access != PROOF_NONE && p->may_cover[access];
 }
 
 // Returns whether checked code of the module is called from the kernel by its name.
 static bool calls_checked(const struct check_func *k)
 {
-    const struct ptx_module *m = k->k->c->m;
     for (uint32_t i = 0; i < k->f->nstmts; i++) {
-        const struct ptx_stmt *s = &k->f->stmts[i];
-        const struct ptx_operand *callee =
-            s->kind == PTX_INSN && s->form->id == PTX_OP_CALL ? ptx_operand(s, 1) : NULL;
-        const struct ptx_sym *sym =
-            callee && callee->kind == PTX_SYM ? ptx_sym_behind_alias(m, callee->id) : NULL;
-        if (!sym || sym->kind != PTX_SYM_FUNC)
-            continue;
-        uint32_t to = map_get(&k->k->by_sym, ptx_sym(m, sym->func->sym)->name);
-        if (to != MAP_NONE && k->k->copies[to])
+        uint32_t to = check_callee(k->k, &k->f->stmts[i]);
+        if (to != PTX_NONE && k->k->copies[to])
             return true;
     }
     return false;
@@ -113,7 +109,7 @@ static int keep_proof(struct check_func *k, struct pass_check_kernel *row)
         row->asked[i] = (struct pass_check_asked){PASS_CHECK_UNASKED, PASS_CHECK_ANY_ROOT, 1};
     for (uint32_t i = 0; i < k->accesses.len; i++) {
         const struct check_access *a = &k->accesses.items[i];
-        uint32_t access = find(p, a->stmt, a->row);
+        uint32_t access = find(k->proof, a->stmt, a->row);
         struct check_range aligned = {0};
         k->proof->site_at[a->stmt] = a->site;
         if (access == PROOF_NONE || !k->proof->may_cover[access])
@@ -147,9 +143,13 @@ int check_prove(struct check_func *k, struct pass_check_kernel *row)
     struct proof_bound *bounds = ARENA_ARRAY(&p->arena, struct proof_bound, n + 1u);
     p->may_cover = ARENA_ARRAY(&p->arena, bool, n + 1u);
     p->site_at = ARENA_ARRAY(&p->arena, uint32_t, k->f->nstmts + 1u);
-    if (!bounds || !p->may_cover || !p->site_at)
+    p->access_at = ARENA_ARRAY(&p->arena, uint32_t, k->f->nstmts + 1u);
+    if (!bounds || !p->may_cover || !p->site_at || !p->access_at)
         return -ENOMEM;
     memset(p->site_at, 0xFF, (k->f->nstmts + 1u) * sizeof *p->site_at);
+    memset(p->access_at, 0xFF, (k->f->nstmts + 1u) * sizeof *p->access_at);
+    for (uint32_t i = n; i > 0; i--)
+        p->access_at[p->ranges->proof.accesses[i - 1].stmt] = i - 1;
     err = try_usual(p, bounds);
     for (uint32_t i = 0; i < n; i++)
         p->may_cover[i] = !err && is_promising(&p->ranges->proof, &bounds[i]);

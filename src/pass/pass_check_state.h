@@ -100,6 +100,8 @@ struct check_proof {
     struct arena arena;
     bool *may_cover;    // by access of the proof: a usual launch bounds it
     uint32_t *site_at;  // by statement: the site of its first access, PTX_NONE
+    // By statement: its first access of the proof, PROOF_NONE. Those of one statement stand together.
+    uint32_t *access_at;
 };
 
 // Bounds that a call passes. They are put into registers behind the statement that stores the pointer into
