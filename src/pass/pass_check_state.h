@@ -113,6 +113,11 @@ struct check_pass {
     uint32_t base, size;  // registers
 };
 
+// What is saved while KCHECK_ACCESS runs for a statement: registers that live there, a slice of k->saved.
+struct check_saved {
+    uint32_t first, n;
+};
+
 // The function that is rewritten.
 struct check_func {
     struct checking *k;
@@ -149,9 +154,12 @@ struct check_func {
     VEC(struct check_pass) passes;  // those of a call together, in the order of the callee's slots
     VEC(uint32_t) declared;         // symbols that the function's outermost scope declares
     uint32_t hidden;                // symbol of the hidden parameter, PTX_NONE in functions
+    VEC(uint32_t) saved;            // numbers of registers
+    struct check_saved *saved_at;   // by statement; NULL: nothing is saved
+    uint32_t frame;                 // symbol of the memory where they are saved
     // Scratch registers.
     uint32_t t, base, limit, size, root, what, verdict, bad, other;
-    uint32_t word, first, slot, x, ok, any;
+    uint32_t word, first, slot, x, ok, any, at_frame;
     uint32_t narrow, narrow_base, narrow_limit;  // of 32 bits
 };
 
@@ -227,11 +235,20 @@ size_t check_emit_passes(struct check_func *k, size_t first);
 void check_emit(struct check_func *k);
 // Code before statement `at`. check_address: k->t is an address. check_prepare: k->what and k->root describe
 // an access to KCHECK_ACCESS; k->ok is set if it is inside, if `known`. check_call: asks about k->t;
-// k->bad is then set if the access is to be skipped. check_clear: what a statement would have written is 0.
+// k->bad is then set if the access, which is one of `stmt`, is to be skipped. check_clear: what a statement
+// would have written is 0.
 void check_address(struct check_func *k, uint32_t at, const struct ptx_operand *addr);
 void check_prepare(struct check_func *k, uint32_t at, const struct check_access *a, bool known);
-void check_call(struct check_func *k, uint32_t at);
+void check_call(struct check_func *k, uint32_t at, uint32_t stmt);
 void check_clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s);
+
+// pass_check_save.c: registers that are kept in memory while KCHECK_ACCESS runs, and how many a kernel gets.
+int check_find_saved(struct check_func *k);  // 0 or a negative code
+void check_save_open(struct check_func *k);  // declares the memory
+void check_save(struct check_func *k, uint32_t at, uint32_t stmt);
+void check_restore(struct check_func *k, uint32_t at, uint32_t stmt);
+// Gives a kernel a limit of registers close to what it needs without KCHECK_ACCESS. 0 or a negative code.
+int check_limit_registers(struct check_func *k);
 
 // pass_check_whole.c: instructions that are performed or left out as a whole. check_plan_whole finds the
 // accesses of one that is no plain access; 0 or -ENOMEM.
