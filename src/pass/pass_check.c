@@ -437,7 +437,7 @@ static int keep_result(struct checking *k)
     if (to->nfuncs)
         memcpy(to->funcs, k->funcs.items, to->nfuncs * sizeof *to->funcs);
     r->check = to;
-    return 0;
+    return check_variables(k, to);
 }
 
 static int rewrite(struct checking *k)

@@ -187,6 +187,9 @@ void check_variable_base(struct check_func *k, enum edit_place place, uint32_t a
 void check_variable_bounds(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
                            uint32_t base, uint32_t size);
 
+// pass_check_variables.c: adds the table of the module's variables.
+int check_variables(struct checking *k, struct pass_check *to);
+
 // pass_check_bounds.c: which bounds are needed, and code for them.
 int check_need(struct check_func *k);
 void check_bounds_registers(struct check_func *k);
