@@ -12,6 +12,7 @@
 #include "core/guard.h"
 #include "core/lock.h"
 #include "kcheck/kcheck.h"
+#include "kwatch/kheap_host.h"
 #include "launch/kernel_fault.h"
 #include "launch/launch_ring.h"
 #include "track/guard_report.h"
@@ -387,7 +388,7 @@ static void set_variables(struct context *ctx, CUcontext context, const struct c
             continue;
         if (!m->set_in[number])
             note_fresh(fresh, row);
-        struct kcheck_module value = {d->directory, d->records, d->state, m->number};
+        struct kcheck_module value = {d->directory, d->records, d->state, m->number, d->heap, d->heap_bytes};
         CUresult r = set_variable(ctx, row, broken ? (struct kcheck_module){0} : value);
         m->set_in[number] = broken ? 0 : d->version;
         if (r && !noted) {
@@ -400,6 +401,22 @@ static void set_variables(struct context *ctx, CUcontext context, const struct c
         }
     }
     modules_give(client, all);
+}
+
+// Finds out where the heap of malloc in kernels is; if it has moved, all variables are set again.
+static void find_heap(const struct context *ctx, struct check_device *d)
+{
+    uint64_t bytes, heap = kheap_host_found(ctx, &bytes);
+    if (heap == d->heap && bytes == d->heap_bytes)
+        return;
+    d->heap = heap;
+    d->heap_bytes = bytes;
+    d->version++;
+}
+
+void check_host_limit_set(void)
+{
+    atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
 }
 
 static bool prepare(CUcontext context)
@@ -418,6 +435,8 @@ static bool prepare(CUcontext context)
     bool ready = stage_of(d) == CHECK_DEVICE_READY;
     bool first = ready && !any_ready;
     any_ready |= ready;
+    if (ready)
+        find_heap(ctx, d);
     if (ready)
         set_variables(ctx, context, d, &fresh);
     if (ready && !broken)
@@ -470,6 +489,7 @@ bool check_host_launch(void)
     if (!check_host_on || guard.real.cuCtxGetCurrent(&context) || !context)
         return false;
     context = green_owner(context);
+    kheap_host_launch();
     return atomic_load_explicit(&ready_in, memory_order_acquire) == context || prepare(context);
 }
 

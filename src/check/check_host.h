@@ -20,6 +20,8 @@ int check_host_start(void);  // 0 or -ENOMEM
 void check_host_after_fork(void);
 extern _Atomic(bool) check_host_on;  // set at the start; cleared when the driver shuts down
 
+void check_host_limit_set(void);  // the heap of malloc in kernels may move
+
 // Called for each launch of a checked kernel. Returns false if its context cannot be checked.
 bool check_host_launch(void);
 

@@ -112,6 +112,12 @@ static void module_stays(const void *handle)
     check_host_module_ends(handle, false);
 }
 
+static void limit_set(CUlimit limit)
+{
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE)
+        check_host_limit_set();
+}
+
 // --- launches ----------------------------------------------------------------------------------------------
 
 static void poll(void)
@@ -137,6 +143,7 @@ const struct mode check_mode = {
     .context_ends = check_host_context_ends,
     .context_stays = check_host_context_stays,
     .context_gone = check_host_context_gone,
+    .limit_set = limit_set,
     .plan = plan,
     .module_loaded = module_loaded,
     .module_ends = module_ends,

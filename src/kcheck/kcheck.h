@@ -77,6 +77,9 @@ struct kcheck_module {
     uint64_t records;    // device address of the records
     uint64_t state;      // device address of the struct kcheck_state
     uint64_t number;     // of the module, for records of errors; never 0
+    // The heap of malloc in kernels (kheap.h) and its size. 0: the context has none whose blocks can be found
+    // by their addresses.
+    uint64_t heap, heap_bytes;
 };
 
 // --- hidden parameters -------------------------------------------------------------------------------------
@@ -119,6 +122,10 @@ static inline struct kcheck_pair kcheck_pair(uint64_t base, uint64_t size, uint6
 extern const char kcheck_functions_ptx[];
 #define KCHECK_WHAT(site, width, flags) \
     ((uint64_t)(uint32_t)(site) | (uint64_t)(uint16_t)(width) << 32 | (uint64_t)(flags) << 48)
+// .func (.param .align 8 .b8 [16] bounds) KCHECK_BOUNDS (.param .b64 pointer): base and size of the live
+// block that the pointer is in, else the pointer and 0. For what the inserted lookup cannot find: blocks of
+// the heap of malloc in kernels.
+#define KCHECK_BOUNDS "moat_check_bounds"
 enum kcheck_flags {
     KCHECK_READS = 1,
     KCHECK_WRITES = 2,  // atomics read and write
@@ -143,6 +150,7 @@ enum kcheck_kind {
     KCHECK_OUTSIDE_VARIABLE,  // KCHECK_VARIABLE_LEFT
     KCHECK_MISALIGNED,        // KCHECK_ALIGNED, and nothing else is wrong
     KCHECK_STRAY,  // the address is in no block that is tracked: performed; the host asks the driver
+    KCHECK_IN_HEAP,  // the address is in the heap of malloc in kernels, and in no block of it
     KCHECK_KINDS,
 };
 

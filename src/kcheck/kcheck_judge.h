@@ -17,6 +17,7 @@
 //   by the address: inside live blocks             performed
 //                   in a freed block               KCHECK_USE_FREED
 //                   in the first 64 KiB            KCHECK_NULL
+//                   in the heap of malloc in kernels   KCHECK_IN_HEAP: nobody else has that memory
 //                   else                           KCHECK_STRAY, performed: the memory may be someone else's
 //
 // What would be performed but is not aligned is KCHECK_MISALIGNED.
@@ -25,6 +26,7 @@
 
 #include "kcheck/kcheck.h"
 #include "kcheck/kcheck_state.h"
+#include "kheap/kfind.h"
 #include "kprim/kprim.h"
 #include "ring/error_ring_write.h"
 
@@ -91,9 +93,24 @@ KPRIM_FAR struct kcheck_block kcheck_judge_look(uint64_t directory, uint64_t rec
     return kcheck_judge_contains(b, address) ? b : none;
 }
 
+// Returns whether the address is in the heap of malloc in kernels.
+KPRIM bool kcheck_judge_in_heap(const struct kcheck_module *m, uint64_t address)
+{
+    return m->heap && address - m->heap < m->heap_bytes;
+}
+
+KPRIM_FAR struct kcheck_block kcheck_judge_look_in_heap(uint64_t heap, uint64_t address)
+{
+    struct kfind found = kfind_look(heap, address);
+    struct kcheck_block b = {found.base, found.size | (found.freed ? KCHECK_FREED : 0)};
+    return kcheck_judge_contains(b, address) ? b : (struct kcheck_block){0, 0};
+}
+
 // Returns the block that contains the address, or a base of 0.
 KPRIM struct kcheck_block kcheck_judge_find(const struct kcheck_module *m, uint64_t address)
 {
+    if (kcheck_judge_in_heap(m, address))
+        return kcheck_judge_look_in_heap(m->heap, address);
     return kcheck_judge_look(m->directory, m->records, address);
 }
 
@@ -132,7 +149,10 @@ KPRIM struct kcheck_judgement kcheck_judge_by_address(const struct kcheck_module
         return (struct kcheck_judgement){0, here};
     if (here.size & KCHECK_FREED)
         return (struct kcheck_judgement){KCHECK_USE_FREED, here};
-    return (struct kcheck_judgement){a->address < KCHECK_NULL_PAGE ? KCHECK_NULL : KCHECK_STRAY, here};
+    uint32_t kind = a->address < KCHECK_NULL_PAGE        ? KCHECK_NULL
+                    : kcheck_judge_in_heap(m, a->address) ? KCHECK_IN_HEAP
+                                                          : KCHECK_STRAY;
+    return (struct kcheck_judgement){kind, here};
 }
 
 KPRIM struct kcheck_judgement kcheck_judge_by_root(const struct kcheck_module *m,

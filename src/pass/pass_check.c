@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "pass/pass_check_state.h"
+#include "pass/pass_kheap.h"
 
 enum { OLDEST = 70 };  // oldest architecture that is rewritten
 enum { PARAM_SPACE = 4352, PARAM_SPACE_8_1 = 32764 };
@@ -40,9 +41,24 @@ static const char call_text[] =
     "ret;\n"
     "}\n";
 
+// The same for KCHECK_BOUNDS.
+#define FIND EDIT_PREFIX "check_find"
+static const char find_text[] = ".func (.reg .b64 base, .reg .b64 size) " FIND " (.reg .b64 pointer)\n"
+                                "{\n"
+                                "{\n"
+                                ".param .b64 a;\n.param .align 8 .b8 r[16];\n"
+                                "st.param.b64 [a], pointer;\n"
+                                "call (r), " KCHECK_BOUNDS ", (a);\n"
+                                "ld.param.b64 base, [r];\n"
+                                "ld.param.b64 size, [r+8];\n"
+                                "}\n"
+                                "ret;\n"
+                                "}\n";
+
 uint64_t pass_check_sum(void)
 {
     uint64_t sum = XXH3_64bits(kcheck_functions_ptx, strlen(kcheck_functions_ptx));
+    sum = XXH3_64bits_withSeed(find_text, sizeof find_text, sum);
     return XXH3_64bits_withSeed(call_text, sizeof call_text, sum);
 }
 
@@ -388,6 +404,14 @@ static int raise_version(struct ptx_module *m)
     return 0;
 }
 
+static bool calls_malloc(const struct ptx_module *m)
+{
+    for (uint32_t i = 0; i < m->nitems; i++)
+        if (m->items[i].kind == PTX_ITEM_FUNC && pass_kheap_is(ptx_func_name(m, m->items[i].func)))
+            return true;
+    return false;
+}
+
 static int add_text(struct checking *k)
 {
     const char *given = k->c->judge;
@@ -397,6 +421,9 @@ static int add_text(struct checking *k)
         return err;
     out_cstr(&text, given ? given : kcheck_functions_ptx);
     out_cstr(&text, call_text);
+    bool heap = calls_malloc(k->c->m) && !given;
+    if (heap)
+        out_cstr(&text, find_text);
     err = text.error;
     if (!err)
         edit_add(k->c->edit, (struct str){text.buf, text.len});
@@ -405,6 +432,9 @@ static int add_text(struct checking *k)
         return err;
     k->variable = edit_find(k->c->edit, STR(KCHECK_VARIABLE));
     k->call = edit_find(k->c->edit, STR(CALL));
+    k->find = heap ? edit_find(k->c->edit, STR(FIND)) : PTX_NONE;
+    uint32_t frees = map_get(&k->c->m->globals, STR(PASS_KHEAP_GIVE));
+    k->frees = frees == MAP_NONE ? PTX_NONE : frees;
     return edit_error(k->c->edit);
 }
 

@@ -200,11 +200,24 @@ _Static_assert(KCHECK_ADDRESS_BITS == 47 && KCHECK_CHUNK_BITS == 21 &&
                    offsetof(struct kcheck_module, records) == 8,
                "lookup has them");
 
+// What the lookup in the table leaves, if the pointer is in the heap of malloc in kernels: %0 pointer, %1
+// base, %2 size; %3 to %5 are scratch; %6: the module's variable; %7: the function that finds the block.
+static const char lookup_in_heap[] = "ld.const.u64 %3, [%6+32];\n"
+                                     "sub.u64 %3, %0, %3;\n"
+                                     "ld.const.u64 %4, [%6+40];\n"
+                                     "setp.lt.u64 %5, %3, %4;\n"
+                                     "@%5 call (%1, %2), %7, (%0);\n";
+_Static_assert(offsetof(struct kcheck_module, heap) == 32 && offsetof(struct kcheck_module, heap_bytes) == 40,
+               "lookup_in_heap has them");
+
 void check_lookup(struct check_func *k, enum edit_place place, uint32_t at, struct ptx_operand pointer,
                   uint32_t base, uint32_t size)
 {
     PUT(k, place, at, lookup, pointer, edit_reg(base), edit_reg(size), edit_reg(k->word), edit_reg(k->x),
         edit_reg(k->slot), edit_reg(k->first), edit_reg(k->ok), edit_sym(k->k->variable));
+    if (k->k->find != PTX_NONE)
+        PUT(k, place, at, lookup_in_heap, pointer, edit_reg(base), edit_reg(size), edit_reg(k->word),
+            edit_reg(k->first), edit_reg(k->ok), edit_sym(k->k->variable), edit_sym(k->k->find));
 }
 
 void check_set_bounds(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,

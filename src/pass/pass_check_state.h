@@ -26,6 +26,8 @@ struct check_slots {
 struct checking {
     struct pass_context *c;
     uint32_t variable, call;     // symbols: KCHECK_VARIABLE, the function that calls KCHECK_ACCESS
+    uint32_t find;   // symbol: the function that calls KCHECK_BOUNDS; PTX_NONE: no kernel calls malloc
+    uint32_t frees;  // symbol: what kernels call to free memory, PTX_NONE
     struct ptx_func **copies;    // by index of result->funcs: what checked code calls; NULL: unchanged
     struct check_slots **slots;  // by index of result->funcs: NULL if the function's callers pass no bounds
     struct map by_sym;           // names of the program's functions, to indices
