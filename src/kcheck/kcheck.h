@@ -122,9 +122,10 @@ static inline struct kcheck_pair kcheck_pair(uint64_t base, uint64_t size, uint6
 extern const char kcheck_functions_ptx[];
 #define KCHECK_WHAT(site, width, flags) \
     ((uint64_t)(uint32_t)(site) | (uint64_t)(uint16_t)(width) << 32 | (uint64_t)(flags) << 48)
-// .func (.param .align 8 .b8 [16] bounds) KCHECK_BOUNDS (.param .b64 pointer): base and size of the live
-// block that the pointer is in, else the pointer and 0. For what the inserted lookup cannot find: blocks of
-// the heap of malloc in kernels.
+// .func (.param .b64 found) KCHECK_BOUNDS (.param .b64 pointer): (pointer - base) << 32 | size of the live
+// block that the pointer is in; 0: there is none, or it has 4 GiB or more. For what the inserted lookup
+// cannot find: blocks of the heap of malloc in kernels. One value, since a function that returns several has
+// no ABI.
 #define KCHECK_BOUNDS "moat_check_bounds"
 enum kcheck_flags {
     KCHECK_READS = 1,

@@ -43,14 +43,13 @@ static const char call_text[] =
 
 // The same for KCHECK_BOUNDS.
 #define FIND EDIT_PREFIX "check_find"
-static const char find_text[] = ".func (.reg .b64 base, .reg .b64 size) " FIND " (.reg .b64 pointer)\n"
+static const char find_text[] = ".func (.reg .b64 v) " FIND " (.reg .b64 pointer)\n"
                                 "{\n"
                                 "{\n"
-                                ".param .b64 a;\n.param .align 8 .b8 r[16];\n"
+                                ".param .b64 a;\n.param .b64 r;\n"
                                 "st.param.b64 [a], pointer;\n"
                                 "call (r), " KCHECK_BOUNDS ", (a);\n"
-                                "ld.param.b64 base, [r];\n"
-                                "ld.param.b64 size, [r+8];\n"
+                                "ld.param.b64 v, [r];\n"
                                 "}\n"
                                 "ret;\n"
                                 "}\n";
@@ -480,6 +479,8 @@ static int rewrite(struct checking *k)
         err = find_by_name(k);
     if (!err)
         err = copy_functions(k);
+    if (!err)
+        err = check_find_frees(k);
     if (!err)
         err = find_slots(k);
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)

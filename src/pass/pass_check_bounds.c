@@ -206,7 +206,10 @@ static const char lookup_in_heap[] = "ld.const.u64 %3, [%6+32];\n"
                                      "sub.u64 %3, %0, %3;\n"
                                      "ld.const.u64 %4, [%6+40];\n"
                                      "setp.lt.u64 %5, %3, %4;\n"
-                                     "@%5 call (%1, %2), %7, (%0);\n";
+                                     "@%5 call (%3), %7, (%0);\n"
+                                     "@%5 shr.u64 %4, %3, 32;\n"
+                                     "@%5 sub.u64 %1, %0, %4;\n"
+                                     "@%5 and.b64 %2, %3, 0xFFFFFFFF;\n";
 _Static_assert(offsetof(struct kcheck_module, heap) == 32 && offsetof(struct kcheck_module, heap_bytes) == 40,
                "lookup_in_heap has them");
 
@@ -308,6 +311,7 @@ static void set_value(struct check_func *k, uint32_t v, enum edit_place place, u
 void check_bounds_after(struct check_func *k, uint32_t stmt, enum edit_place place, uint32_t at)
 {
     const struct regs *regs = k->reach->regs;
+    check_drop_freed(k, stmt, place, at);
     for (uint32_t a = regs->access_at[stmt]; a < regs->access_at[stmt + 1]; a++)
         if (k->reach->written[a] != REACH_NONE)
             set_value(k, k->reach->written[a], place, at);

@@ -28,6 +28,7 @@ struct checking {
     uint32_t variable, call;     // symbols: KCHECK_VARIABLE, the function that calls KCHECK_ACCESS
     uint32_t find;   // symbol: the function that calls KCHECK_BOUNDS; PTX_NONE: no kernel calls malloc
     uint32_t frees;  // symbol: what kernels call to free memory, PTX_NONE
+    bool *may_free;  // by index of result->funcs: the function may call it
     struct ptx_func **copies;    // by index of result->funcs: what checked code calls; NULL: unchanged
     struct check_slots **slots;  // by index of result->funcs: NULL if the function's callers pass no bounds
     struct map by_sym;           // names of the program's functions, to indices
@@ -227,6 +228,10 @@ void check_add_slots(struct checking *k, struct ptx_func *f, struct check_slots 
 // Code for the bounds of a call's arguments; `first` is the call's first item of k->passes. Returns that of
 // the next call.
 size_t check_emit_passes(struct check_func *k, size_t first);
+
+// pass_check_free.c: fills k->may_free; code behind a call that may free memory.
+int check_find_frees(struct checking *k);
+void check_drop_freed(struct check_func *k, uint32_t stmt, enum edit_place place, uint32_t at);
 
 // pass_check_emit.c
 void check_emit(struct check_func *k);
