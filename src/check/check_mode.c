@@ -77,7 +77,8 @@ static void count_sites(const struct pass_check *c)
 {
     guard_add(GUARD_CHECK_KERNELS, c->nkernels);
     for (uint32_t i = 0; i < c->nsites; i++)
-        guard_count(c->sites[i].root == PASS_CHECK_OWN ? GUARD_CHECK_OWN
+        if (c->sites[i].width)  // else a call of free
+            guard_count(c->sites[i].root == PASS_CHECK_OWN ? GUARD_CHECK_OWN
                     : c->sites[i].root == PASS_CHECK_PARAM || c->sites[i].root == PASS_CHECK_VARIABLE
                         ? GUARD_CHECK_BASE
                         : GUARD_CHECK_INTERIOR);

@@ -241,6 +241,8 @@ static enum report_type type_of(const struct error_ring_record *r, const struct 
     case KCHECK_USE_FREED: return REPORT_USE_AFTER_FREE;
     case KCHECK_NULL: return REPORT_NULL_DEREFERENCE;
     case KCHECK_MISALIGNED: return REPORT_MISALIGNED;
+    case KCHECK_DOUBLE_FREE: return REPORT_DOUBLE_FREE;
+    case KCHECK_BAD_FREE: return REPORT_BAD_FREE;
     case KCHECK_OUTSIDE_VARIABLE:
         return site && site->space == PASS_CHECK_IN_SHARED  ? REPORT_SHARED_OVERFLOW
                : site && site->space == PASS_CHECK_IN_LOCAL ? REPORT_LOCAL_OVERFLOW
@@ -285,7 +287,7 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         .device = ctx->device,
         .address = r->address,
         .bytes = what >> 32 & 0xffff,
-        .access = flags & KCHECK_WRITES ? REPORT_WRITE : REPORT_READ,
+        .access = flags & KCHECK_FREES ? REPORT_NO_ACCESS : flags & KCHECK_WRITES ? REPORT_WRITE : REPORT_READ,
         .fault = &fault,
         .thread_known = true,
         .by_source = true,
@@ -310,6 +312,10 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
              (unsigned long long)f.bytes);
     if (r->kind == KCHECK_MISALIGNED)
         f.note = note;
+    if (r->kind == KCHECK_DOUBLE_FREE)
+        f.note = "a kernel had freed it before";
+    if (r->kind == KCHECK_BAD_FREE)
+        f.note = "a kernel passed a pointer to free that malloc never returned";
     if (r->kind == KCHECK_IN_HEAP)
         f.note = "it is in the heap of malloc in kernels, and in no buffer of it";
     f.type = type_of(r, &f, site);

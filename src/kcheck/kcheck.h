@@ -137,6 +137,7 @@ enum kcheck_flags {
     KCHECK_DYNAMIC = 64,        // the variable is all of the dynamic shared memory
     KCHECK_ALIGNED = 128,       // the address must be a multiple of the width
     KCHECK_INSIDE = 256,        // the access is inside; only its alignment is to be judged
+    KCHECK_FREES = 512,         // no access: the address is about to be passed to free
 };
 enum kcheck_verdict { KCHECK_PERFORM, KCHECK_SKIP };
 
@@ -152,6 +153,8 @@ enum kcheck_kind {
     KCHECK_MISALIGNED,        // KCHECK_ALIGNED, and nothing else is wrong
     KCHECK_STRAY,  // the address is in no block that is tracked: performed; the host asks the driver
     KCHECK_IN_HEAP,  // the address is in the heap of malloc in kernels, and in no block of it
+    KCHECK_DOUBLE_FREE,  // KCHECK_FREES: the block was freed
+    KCHECK_BAD_FREE,     // KCHECK_FREES: malloc never returned the address
     KCHECK_KINDS,
 };
 

@@ -176,11 +176,32 @@ KPRIM struct kcheck_judgement kcheck_judge_by_root(const struct kcheck_module *m
     return (struct kcheck_judgement){live ? KCHECK_LEFT : KCHECK_USE_FREED, root};
 }
 
+// Judges a pointer that is about to be passed to free, as kalloc_free does; two threads that free at the same
+// time are found by that only.
+KPRIM struct kcheck_judgement kcheck_judge_free(const struct kcheck_module *m, uint64_t pointer)
+{
+    struct kcheck_judgement good = {0, {0, 0}};
+    if (!pointer || !m->heap)
+        return good;
+    if (!kcheck_judge_in_heap(m, pointer) &&
+        kprim_ld64(m->heap + __builtin_offsetof(struct kheap, foreign), KPRIM_RELAXED))
+        return good;
+    struct kfind found = {0, 0, false};
+    if (kcheck_judge_in_heap(m, pointer))
+        found = kfind_look(m->heap, pointer);
+    if (!found.base || found.base != pointer)
+        return (struct kcheck_judgement){KCHECK_BAD_FREE, kcheck_judge_find(m, pointer)};
+    struct kcheck_block b = {found.base, found.size | KCHECK_FREED};
+    return found.freed ? (struct kcheck_judgement){KCHECK_DOUBLE_FREE, b} : good;
+}
+
 KPRIM struct kcheck_judgement kcheck_judge_bounds(const struct kcheck_module *m,
                                                   const struct kcheck_access *a)
 {
     uint64_t flags = a->what >> 48;
     struct kcheck_judgement none = {0, {0, 0}};
+    if (flags & KCHECK_FREES)
+        return kcheck_judge_free(m, a->address);
     if (flags & KCHECK_INSIDE)
         return (struct kcheck_judgement){0, kcheck_judge_find(m, a->address)};
     if (flags & KCHECK_DYNAMIC)

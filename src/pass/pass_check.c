@@ -277,6 +277,8 @@ static int analyse(struct check_func *k)
         err = check_plan(k);
     if (!err)
         err = check_find_passes(k);
+    if (!err)
+        err = check_find_calls_of_free(k);
     return err ? err : check_need(k);
 }
 
@@ -309,6 +311,7 @@ static void close_function(struct check_func *k)
     vec_free(&k->params);
     vec_free(&k->param_bounds);
     vec_free(&k->passes);
+    vec_free(&k->frees);
     vec_free(&k->whole_accesses);
     vec_free(&k->wholes);
     vec_free(&k->declared);

@@ -42,8 +42,63 @@ int check_find_frees(struct checking *k)
     return 0;
 }
 
+// --- what free is given ------------------------------------------------------------------------------------
+
+static bool is_free(const struct checking *k, const struct ptx_stmt *s)
+{
+    const struct ptx_operand *callee =
+        s->kind == PTX_INSN && s->form->id == PTX_OP_CALL ? ptx_operand(s, 1) : NULL;
+    return callee && callee->kind == PTX_SYM && callee->id == k->frees;
+}
+
+// Code of segments is there twice.
+static bool in_segment(const struct check_func *k, uint32_t stmt)
+{
+    for (size_t i = 0; i < k->segments.len; i++)
+        if (k->segments.items[i].first <= stmt && stmt <= k->segments.items[i].last)
+            return true;
+    return false;
+}
+
+static int add_free(struct check_func *k, uint32_t call)
+{
+    const struct check_slot pointer = {.param = 0};
+    struct check_pass p = check_find_pass(k, call, &pointer);
+    struct check_free f = {.call = call, .store = p.store, .pointer = p.pointer};
+    if (p.store == call || p.pointer.kind != PTX_REG || in_segment(k, p.store))
+        return 0;
+    const struct check_access site = {
+        .stmt = call, .mem = {.space = PTX_SPACE_GLOBAL}, .root = {.kind = ROOTS_OWN}};
+    int err = check_site(k, &site, &f.site);
+    return err ? err : vec_push(&k->frees, f);
+}
+
+int check_find_calls_of_free(struct check_func *k)
+{
+    int err = 0;
+    for (uint32_t b = 0; k->k->frees != PTX_NONE && b < k->cfg->nblocks; b++)
+        for (uint32_t i = k->cfg->blocks[b].first; i < k->cfg->blocks[b].last && !err; i++)
+            if (is_free(k->k, &k->f->stmts[i]))
+                err = add_free(k, i);
+    return err;
+}
+
 #define PUT(k, place, at, text, ...) \
     edit_insert((k)->k->c->edit, (place), (at), (text), EDIT_ARGS(__VA_ARGS__))
+
+// A wrong free becomes one of a null pointer.
+void check_emit_free(struct check_func *k, const struct check_free *f)
+{
+    struct edit *e = k->k->c->edit;
+    uint32_t pointer = edit_new_reg(e, PTX_U64);
+    PUT(k, EDIT_BEFORE, f->store, "mov.u64 %0, %1;\nmov.u64 %2, 0;\nmov.u64 %3, %4;", edit_reg(k->t), f->pointer,
+        edit_reg(k->root), edit_reg(k->what), edit_imm((int64_t)KCHECK_WHAT(f->site, 0, KCHECK_FREES)));
+    check_call(k, f->store);
+    PUT(k, EDIT_BEFORE, f->store, "selp.b64 %0, 0, %1, %2;", edit_reg(pointer), f->pointer, edit_reg(k->bad));
+    edit_set(e, f->store, 1, edit_reg(pointer));
+}
+
+// --- what was freed ----------------------------------------------------------------------------------------
 
 static void drop(struct check_func *k, const struct check_bounds *b, enum edit_place place, uint32_t at)
 {

@@ -116,6 +116,12 @@ struct check_pass {
     uint32_t base, size;  // registers
 };
 
+// A call of free: `store` puts the pointer, a register, into the argument.
+struct check_free {
+    uint32_t call, store, site;
+    struct ptx_operand pointer;
+};
+
 // The function that is rewritten.
 struct check_func {
     struct checking *k;
@@ -149,6 +155,7 @@ struct check_func {
     uint32_t *renamed_in;             // by DEF: number of the segment that it was copied for
     const struct check_slots *slots;  // pointers that come with their bounds; NULL: none
     struct check_bounds slot_bounds[CHECK_MOST_SLOTS];
+    VEC(struct check_free) frees;
     VEC(struct check_pass) passes;  // those of a call together, in the order of the callee's slots
     VEC(uint32_t) declared;         // symbols that the function's outermost scope declares
     uint32_t hidden;                // symbol of the hidden parameter, PTX_NONE in functions
@@ -217,6 +224,8 @@ int check_call_order(struct checking *k, uint32_t *order);
 uint32_t check_callee(const struct checking *k, const struct ptx_stmt *s);
 // Finds the bounds that calls pass. Requires the slots of the functions that are called. 0 or -ENOMEM.
 int check_find_passes(struct check_func *k);
+// Finds what a call passes for a pointer of the function that it calls.
+struct check_pass check_find_pass(const struct check_func *k, uint32_t call, const struct check_slot *slot);
 // Returns the index of the slot that a value is loaded from; CHECK_MOST_SLOTS if it is loaded from none.
 uint32_t check_slot_of(const struct check_func *k, uint32_t value);
 // Returns what was passed for the pointer that a call has returned and the value holds; NULL if the value is
@@ -229,8 +238,11 @@ void check_add_slots(struct checking *k, struct ptx_func *f, struct check_slots 
 // the next call.
 size_t check_emit_passes(struct check_func *k, size_t first);
 
-// pass_check_free.c: fills k->may_free; code behind a call that may free memory.
+// pass_check_free.c: fills k->may_free; finds a function's calls of free; code that judges what they are
+// given, before statement `store`; and code behind a call that may free memory.
 int check_find_frees(struct checking *k);
+int check_find_calls_of_free(struct check_func *k);
+void check_emit_free(struct check_func *k, const struct check_free *f);
 void check_drop_freed(struct check_func *k, uint32_t stmt, enum edit_place place, uint32_t at);
 
 // pass_check_emit.c
