@@ -79,9 +79,9 @@ static void count_sites(const struct pass_check *c)
     for (uint32_t i = 0; i < c->nsites; i++)
         if (c->sites[i].width)  // else a call of free
             guard_count(c->sites[i].root == PASS_CHECK_OWN ? GUARD_CHECK_OWN
-                    : c->sites[i].root == PASS_CHECK_PARAM || c->sites[i].root == PASS_CHECK_VARIABLE
-                        ? GUARD_CHECK_BASE
-                        : GUARD_CHECK_INTERIOR);
+                        : c->sites[i].root == PASS_CHECK_PARAM || c->sites[i].root == PASS_CHECK_VARIABLE
+                            ? GUARD_CHECK_BASE
+                            : GUARD_CHECK_INTERIOR);
     for (uint32_t i = 0; i < c->nfuncs; i++)
         for (int why = 0; why < PASS_CHECK_LEFTS; why++)
             guard_add(left[why], c->funcs[i].left[why]);

@@ -287,7 +287,9 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         .device = ctx->device,
         .address = r->address,
         .bytes = what >> 32 & 0xffff,
-        .access = flags & KCHECK_FREES ? REPORT_NO_ACCESS : flags & KCHECK_WRITES ? REPORT_WRITE : REPORT_READ,
+        .access = flags & KCHECK_FREES    ? REPORT_NO_ACCESS
+                  : flags & KCHECK_WRITES ? REPORT_WRITE
+                                          : REPORT_READ,
         .fault = &fault,
         .thread_known = true,
         .by_source = true,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The variables of checked modules: their addresses are read from the module's own table of them
-// (pass/pass_check.h) in each context, and they are recorded as memory of the program, like those that it asks
-// the driver for.
+// (pass/pass_check.h) in each context, and they are recorded as memory of the program, like those that it
+// asks the driver for.
 #ifndef MOAT_CHECK_CHECK_VARIABLES_H
 #define MOAT_CHECK_CHECK_VARIABLES_H
 

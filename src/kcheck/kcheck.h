@@ -151,8 +151,8 @@ enum kcheck_kind {
     KCHECK_NULL,              // the root is null, or the address is in the first 64 KiB
     KCHECK_OUTSIDE_VARIABLE,  // KCHECK_VARIABLE_LEFT
     KCHECK_MISALIGNED,        // KCHECK_ALIGNED, and nothing else is wrong
-    KCHECK_STRAY,  // the address is in no block that is tracked: performed; the host asks the driver
-    KCHECK_IN_HEAP,  // the address is in the heap of malloc in kernels, and in no block of it
+    KCHECK_STRAY,        // the address is in no block that is tracked: performed; the host asks the driver
+    KCHECK_IN_HEAP,      // the address is in the heap of malloc in kernels, and in no block of it
     KCHECK_DOUBLE_FREE,  // KCHECK_FREES: the block was freed
     KCHECK_BAD_FREE,     // KCHECK_FREES: malloc never returned the address
     KCHECK_KINDS,

@@ -149,7 +149,7 @@ KPRIM struct kcheck_judgement kcheck_judge_by_address(const struct kcheck_module
         return (struct kcheck_judgement){0, here};
     if (here.size & KCHECK_FREED)
         return (struct kcheck_judgement){KCHECK_USE_FREED, here};
-    uint32_t kind = a->address < KCHECK_NULL_PAGE        ? KCHECK_NULL
+    uint32_t kind = a->address < KCHECK_NULL_PAGE         ? KCHECK_NULL
                     : kcheck_judge_in_heap(m, a->address) ? KCHECK_IN_HEAP
                                                           : KCHECK_STRAY;
     return (struct kcheck_judgement){kind, here};

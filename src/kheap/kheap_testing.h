@@ -22,8 +22,7 @@ static inline void kheap_testing_reset(struct kheap_testing *t)
     memset(t->ring, 0, kheap_ring_bytes());
 }
 
-static inline void kheap_testing_make(struct kheap_testing *t, uint32_t chunks,
-                                      __typeof__(kheap_plan) *plan)
+static inline void kheap_testing_make(struct kheap_testing *t, uint32_t chunks, __typeof__(kheap_plan) *plan)
 {
     const uint64_t keys[KHEAP_KEYS] = {0x243f6a8885a308d3u, 0x13198a2e03707344u, 0xa4093822299f31d0u,
                                        0x082efa98ec4e6c89u};

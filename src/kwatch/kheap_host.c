@@ -153,7 +153,8 @@ static void make(struct kheap_host *h)
     canary_bytes_draw(keys, KHEAP_KEYS);
     CUresult r =
         has_calls() ? guard.real.cuCtxGetLimit(&limit, CU_LIMIT_MALLOC_HEAP_SIZE) : CUDA_ERROR_NOT_SUPPORTED;
-    if (!r && (found ? kheap_plan_found : kheap_plan)(&h->about, limit, (uint32_t)guard.options.kheap_arrays, keys))
+    if (!r &&
+        (found ? kheap_plan_found : kheap_plan)(&h->about, limit, (uint32_t)guard.options.kheap_arrays, keys))
         r = CUDA_ERROR_INVALID_VALUE;
     if (!r)
         r = guard.real.cuStreamCreate(&h->stream, CU_STREAM_NON_BLOCKING);

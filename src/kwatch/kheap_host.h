@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The heaps that canary and check mode provide for malloc and free inside kernels: one for each context in which a
-// kernel is launched after a module was loaded that calls them (rewrite.h redirects its calls; kheap.h has
-// the heap itself). Its size is cudaLimitMallocHeapSize at that moment, or when the program sets the limit
-// later, before the heap was used.
+// The heaps that canary and check mode provide for malloc and free inside kernels: one for each context in
+// which a kernel is launched after a module was loaded that calls them (rewrite.h redirects its calls;
+// kheap.h has the heap itself). Its size is cudaLimitMallocHeapSize at that moment, or when the program sets
+// the limit later, before the heap was used.
 //
 // The driver's heap and ours never mix. If the calls of a module cannot be redirected, all redirected modules
 // in its context (for a library: in all contexts) go back to the driver's malloc, at once and for good; free

@@ -16,7 +16,7 @@
 void kheap_watch_read(struct context *ctx, const struct canary_occasion *occasion);
 
 // For check mode alone, which has no monitor (they do nothing in canary mode): reads and reports what has
-// arrived from all contexts; `all`: if another thread does so, waits for it, and then adds to the summary too.
+// arrived from all contexts. `all`: waits for another thread that is reading, and adds to the summary.
 void kheap_watch_read_all(bool all);
 void kheap_watch_close(void);  // the driver is about to shut down: nothing is read any more
 // Whether the driver may be ending a context, which may be NULL: then nothing of its heap is read.

@@ -25,7 +25,7 @@ struct check_slots {
 // The module.
 struct checking {
     struct pass_context *c;
-    uint32_t variable, call;     // symbols: KCHECK_VARIABLE, the function that calls KCHECK_ACCESS
+    uint32_t variable, call;  // symbols: KCHECK_VARIABLE, the function that calls KCHECK_ACCESS
     uint32_t find;   // symbol: the function that calls KCHECK_BOUNDS; PTX_NONE: no kernel calls malloc
     uint32_t frees;  // symbol: what kernels call to free memory, PTX_NONE
     bool *may_free;  // by index of result->funcs: the function may call it

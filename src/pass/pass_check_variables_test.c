@@ -9,9 +9,9 @@
     ".global .align 512 .b8 pointed[8];\n.visible .global .u64 to = generic(pointed);\n.global .b32 idle;\n" \
     ".extern .global .b8 theirs[8];\n.global .texref picture;\n"                                             \
     ".visible .global .attribute(.managed) .b64 shared_with_host;\n"
-#define KERNEL                                                                                             \
-    ".entry k(.param .b64 p)\n{\n.reg .b64 %rd<3>;\n.reg .b32 %r<3>;\nld.param.b64 %rd0, [p];\n"           \
-    "mov.b64 %rd1, _ZTV;\nst.global.b64 [%rd0], %rd1;\nld.const.b32 %r0, [table+4];\n"                     \
+#define KERNEL                                                                                            \
+    ".entry k(.param .b64 p)\n{\n.reg .b64 %rd<3>;\n.reg .b32 %r<3>;\nld.param.b64 %rd0, [p];\n"          \
+    "mov.b64 %rd1, _ZTV;\nst.global.b64 [%rd0], %rd1;\nld.const.b32 %r0, [table+4];\n"                    \
     "ld.global.b64 %rd2, [to];\nld.global.b64 %rd2, [theirs];\nld.global.b64 %rd2, [shared_with_host];\n" \
     "ret;\n}\n"
 
@@ -44,7 +44,8 @@ static void good_table(void **state)
 {
     struct pass_result *r = rewritten(TESTING_HEAD VARIABLES KERNEL), *again;
     lists(r->check);
-    assert_non_null(strstr(r->text.ptr, "[4] = {generic(_ZTV), generic(table), generic(pointed), generic(to)};"));
+    assert_non_null(
+        strstr(r->text.ptr, "[4] = {generic(_ZTV), generic(table), generic(pointed), generic(to)};"));
     assert_non_null(strstr(r->text.ptr, ".global .align 256 .b8 _ZTV[40];"));
     assert_non_null(strstr(r->text.ptr, ".global .align 256 .u64 to"));
     assert_non_null(strstr(r->text.ptr, ".global .align 512 .b8 pointed"));

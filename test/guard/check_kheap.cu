@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Errors with memory from malloc and new in kernels, which --mode=check must find, each with a correct twin: see
-// check_cases.cuh.
+// Errors with memory from malloc and new in kernels, which --mode=check must find, each with a correct twin:
+// see check_cases.cuh.
 #include "check_cases.cuh"
 
 static void expect(const int *device, int n, int value)

@@ -45,8 +45,8 @@ lacks() {  # lacks NAME: prints what a report should show and does not
     fi
     # A function that kernels call does not know by which launch.
     [ "$1" = objects ] || grep -q '^launched by cuLaunchKernel at:' "$T/log" || echo 'the launch is not shown'
-    [[ $found == wild-access || $1 == not_from_malloc ]] || grep -q '^allocated by malloc in a kernel' "$T/log" ||
-        echo 'who allocated is not said'
+    [[ $found == wild-access || $1 == not_from_malloc ]] ||
+        grep -q '^allocated by malloc in a kernel' "$T/log" || echo 'who allocated is not said'
     [[ $found != *after-free && $found != double-free ]] || grep -q '^freed by free in a kernel' "$T/log" ||
         echo 'who freed is not said'
 }
