@@ -414,6 +414,12 @@ static void find_heap(const struct context *ctx, struct check_device *d)
     d->version++;
 }
 
+uint64_t check_host_heap(uint64_t *bytes)
+{
+    const struct context *ctx = kheap_host_any() ? context_current() : NULL;
+    return ctx ? kheap_host_found(ctx, bytes) : 0;
+}
+
 void check_host_limit_set(void)
 {
     atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);

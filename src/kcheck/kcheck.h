@@ -98,7 +98,7 @@ enum { KCHECK_HIDDEN = 16 };
 
 // The bounds of a root for accesses of `span` bytes: an access at `address` is inside if and only if
 // address - base < limit, unsigned. limit == size - span + 1, or 0 if span > size or the root is in no live
-// block; then base is 0 too.
+// block; then base is 0 too, or, with limit == 0, any address of a block whose bounds the host does not know.
 struct kcheck_pair {
     uint64_t base;
     uint64_t limit;

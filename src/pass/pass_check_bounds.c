@@ -241,6 +241,24 @@ void check_set_bounds(struct check_func *k, enum edit_place place, uint32_t at, 
     }
 }
 
+// Chooses the side of a sum that points into the heap of malloc in kernels, if neither side has bounds: the
+// judge finds its block. The sides' bases are in k->root and k->base, their sizes in k->limit and k->size.
+static void set_sum_in_heap(struct check_func *k, const struct check_bounds *b, enum edit_place place,
+                            uint32_t at)
+{
+    static const char find[] = "ld.const.u64 %0, [%4+32];\nsub.u64 %1, %2, %0;\nsub.u64 %0, %3, %0;\n"
+                               "ld.const.u64 %5, [%4+40];\n"
+                               "setp.lt.u64 %6, %1, %5;\nsetp.lt.u64 %7, %0, %5;\n"
+                               "setp.eq.and.u64 %6, %8, 0, %6;\nsetp.eq.and.u64 %7, %8, 0, %7;\n";
+    static const char choose[] = "@%0 mov.u64 %2, %3;\n@%1 mov.u64 %2, %4;\n"
+                                 "@%0 selp.b64 %2, 0, %2, %1;\n";
+    PUT(k, place, at, "or.b64 %0, %1, %2;", edit_reg(k->limit), edit_reg(k->limit), edit_reg(k->size));
+    PUT(k, place, at, find, edit_reg(k->word), edit_reg(k->first), edit_reg(k->root), edit_reg(k->base),
+        edit_sym(k->k->variable), edit_reg(k->size), edit_reg(k->ok), edit_reg(k->any), edit_reg(k->limit));
+    PUT(k, place, at, choose, edit_reg(k->ok), edit_reg(k->any), edit_reg(b->base), edit_reg(k->root),
+        edit_reg(k->base));
+}
+
 // Chooses the side of a sum that has bounds, if the other has none.
 static void set_sum(struct check_func *k, const struct roots_of sides[2], const struct check_bounds *b,
                     enum edit_place place, uint32_t at)
@@ -253,6 +271,7 @@ static void set_sum(struct check_func *k, const struct roots_of sides[2], const 
         "setp.eq.u64 %6, %3, 0;\nsetp.ne.and.u64 %6, %5, 0, %6;\n@%6 mov.u64 %0, %4;\n@%6 mov.u64 %1, %5;\n",
         edit_reg(b->base), edit_reg(b->size), edit_reg(k->root), edit_reg(k->limit), edit_reg(k->base),
         edit_reg(k->size), edit_reg(k->ok));
+    set_sum_in_heap(k, b, place, at);
 }
 
 static void set_merged(struct check_func *k, uint32_t v, enum edit_place place, uint32_t at)
