@@ -10,13 +10,10 @@ set -u
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache
-passed=0 failed=0 program=$BUILD/programs/check_kheap
-if [ "${GUARD_DEVICE:-cpu}" = cpu ] || ! [ -x "$program" ]; then
-    command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
-    program=$T/check_kheap
-    nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared -L"$BUILD/lib/moat" \
-        -o "$program" test/guard/check_kheap.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
-fi
+passed=0 failed=0 program=$T/check_kheap
+command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
+nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared -L"$BUILD/lib/moat" \
+    -o "$program" test/guard/check_kheap.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
 
 run() {  # run OPTION...: status in $status, types of what was reported, each once, in $found
     timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$@" >"$T/log" 2>&1 </dev/null
