@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "pass/pass_check_state.h"
+#include "pass/pass_kheap.h"
 
 enum { OLDEST = 70 };  // oldest architecture that is rewritten
 enum { PARAM_SPACE = 4352, PARAM_SPACE_8_1 = 32764 };
@@ -51,10 +52,24 @@ static const char pointer_text[] =
     " .param .b64 _, .param .b64 _);\n"
     "call (r), f, (a, b, c, d), any;\n" CALL_END;
 
+// The same for KCHECK_BOUNDS.
+#define FIND EDIT_PREFIX "check_find"
+static const char find_text[] = ".func (.reg .b64 v) " FIND " (.reg .b64 pointer)\n"
+                                "{\n"
+                                "{\n"
+                                ".param .b64 a;\n.param .b64 r;\n"
+                                "st.param.b64 [a], pointer;\n"
+                                "call (r), " KCHECK_BOUNDS ", (a);\n"
+                                "ld.param.b64 v, [r];\n"
+                                "}\n"
+                                "ret;\n"
+                                "}\n";
+
 uint64_t pass_check_sum(void)
 {
     uint64_t sum = XXH3_64bits(kcheck_functions_ptx, strlen(kcheck_functions_ptx));
     sum = XXH3_64bits_withSeed(pointer_text, sizeof pointer_text, sum);
+    sum = XXH3_64bits_withSeed(find_text, sizeof find_text, sum);
     return XXH3_64bits_withSeed(call_text, sizeof call_text, sum);
 }
 
@@ -274,6 +289,8 @@ static int analyse(struct check_func *k)
         err = check_plan(k);
     if (!err)
         err = check_find_passes(k);
+    if (!err)
+        err = check_find_calls_of_free(k);
     return err ? err : check_need(k);
 }
 
@@ -306,6 +323,7 @@ static void close_function(struct check_func *k)
     vec_free(&k->params);
     vec_free(&k->param_bounds);
     vec_free(&k->passes);
+    vec_free(&k->frees);
     vec_free(&k->whole_accesses);
     vec_free(&k->wholes);
     vec_free(&k->declared);
@@ -415,6 +433,14 @@ static bool calls_through_pointers(const struct ptx_func *f)
     return false;
 }
 
+static bool calls_malloc(const struct ptx_module *m)
+{
+    for (uint32_t i = 0; i < m->nitems; i++)
+        if (m->items[i].kind == PTX_ITEM_FUNC && pass_kheap_is(ptx_func_name(m, m->items[i].func)))
+            return true;
+    return false;
+}
+
 static int add_text(struct checking *k)
 {
     const char *given = k->c->judge;
@@ -427,6 +453,9 @@ static int add_text(struct checking *k)
     for (uint32_t i = 0; i < k->c->result->nfuncs; i++)
         pointers |= calls_through_pointers(k->c->funcs[i]);
     out_cstr(&text, pointers ? call_text : pointer_text);
+    bool heap = calls_malloc(k->c->m) && !given;
+    if (heap)
+        out_cstr(&text, find_text);
     err = text.error;
     if (!err)
         edit_add(k->c->edit, (struct str){text.buf, text.len});
@@ -435,6 +464,9 @@ static int add_text(struct checking *k)
         return err;
     k->variable = edit_find(k->c->edit, STR(KCHECK_VARIABLE));
     k->call = edit_find(k->c->edit, STR(CALL));
+    k->find = heap ? edit_find(k->c->edit, STR(FIND)) : PTX_NONE;
+    uint32_t frees = map_get(&k->c->m->globals, STR(PASS_KHEAP_GIVE));
+    k->frees = frees == MAP_NONE ? PTX_NONE : frees;
     return edit_error(k->c->edit);
 }
 
@@ -467,7 +499,7 @@ static int keep_result(struct checking *k)
     if (to->nfuncs)
         memcpy(to->funcs, k->funcs.items, to->nfuncs * sizeof *to->funcs);
     r->check = to;
-    return 0;
+    return check_variables(k, to);
 }
 
 static int rewrite(struct checking *k)
@@ -480,6 +512,8 @@ static int rewrite(struct checking *k)
         err = find_by_name(k);
     if (!err)
         err = copy_functions(k);
+    if (!err)
+        err = check_find_frees(k);
     if (!err)
         err = find_slots(k);
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)

@@ -468,12 +468,14 @@ void check_emit(struct check_func *k)
 {
     uint32_t segment = 0;
     size_t pass = 0, whole = 0;
-    if (!k->segments.len && !k->passes.len && !k->wholes.len)
+    if (!k->segments.len && !k->passes.len && !k->wholes.len && !k->frees.len)
         return;
     new_registers(k);
     check_save_open(k);
     check_bounds_registers(k);
     check_bounds_entry(k);
+    for (size_t i = 0; i < k->frees.len; i++)
+        check_emit_free(k, &k->frees.items[i]);
     for (uint32_t b = 0; b < k->cfg->nblocks && !edit_error(k->k->c->edit); b++)
         emit_block(k, b, &segment, &pass, &whole);
     if (edit_falls_off(k->f))

@@ -25,7 +25,10 @@ struct check_slots {
 // The module.
 struct checking {
     struct pass_context *c;
-    uint32_t variable, call;     // symbols: KCHECK_VARIABLE, the function that calls KCHECK_ACCESS
+    uint32_t variable, call;  // symbols: KCHECK_VARIABLE, the function that calls KCHECK_ACCESS
+    uint32_t find;   // symbol: the function that calls KCHECK_BOUNDS; PTX_NONE: no kernel calls malloc
+    uint32_t frees;  // symbol: what kernels call to free memory, PTX_NONE
+    bool *may_free;  // by index of result->funcs: the function may call it
     struct ptx_func **copies;    // by index of result->funcs: what checked code calls; NULL: unchanged
     struct check_slots **slots;  // by index of result->funcs: NULL if the function's callers pass no bounds
     struct map by_sym;           // names of the program's functions, to indices
@@ -118,6 +121,12 @@ struct check_saved {
     uint32_t first, n;
 };
 
+// A call of free: `store` puts the pointer, a register, into the argument.
+struct check_free {
+    uint32_t call, store, site;
+    struct ptx_operand pointer;
+};
+
 // The function that is rewritten.
 struct check_func {
     struct checking *k;
@@ -151,6 +160,7 @@ struct check_func {
     uint32_t *renamed_in;             // by DEF: number of the segment that it was copied for
     const struct check_slots *slots;  // pointers that come with their bounds; NULL: none
     struct check_bounds slot_bounds[CHECK_MOST_SLOTS];
+    VEC(struct check_free) frees;
     VEC(struct check_pass) passes;  // those of a call together, in the order of the callee's slots
     VEC(uint32_t) declared;         // symbols that the function's outermost scope declares
     uint32_t hidden;                // symbol of the hidden parameter, PTX_NONE in functions
@@ -195,6 +205,9 @@ void check_variable_base(struct check_func *k, enum edit_place place, uint32_t a
 void check_variable_bounds(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
                            uint32_t base, uint32_t size);
 
+// pass_check_variables.c: adds the table of the module's variables.
+int check_variables(struct checking *k, struct pass_check *to);
+
 // pass_check_bounds.c: which bounds are needed, and code for them.
 int check_need(struct check_func *k);
 void check_bounds_registers(struct check_func *k);
@@ -219,6 +232,8 @@ int check_call_order(struct checking *k, uint32_t *order);
 uint32_t check_callee(const struct checking *k, const struct ptx_stmt *s);
 // Finds the bounds that calls pass. Requires the slots of the functions that are called. 0 or -ENOMEM.
 int check_find_passes(struct check_func *k);
+// Finds what a call passes for a pointer of the function that it calls.
+struct check_pass check_find_pass(const struct check_func *k, uint32_t call, const struct check_slot *slot);
 // Returns the index of the slot that a value is loaded from; CHECK_MOST_SLOTS if it is loaded from none.
 uint32_t check_slot_of(const struct check_func *k, uint32_t value);
 // Returns what was passed for the pointer that a call has returned and the value holds; NULL if the value is
@@ -230,6 +245,13 @@ void check_add_slots(struct checking *k, struct ptx_func *f, struct check_slots 
 // Code for the bounds of a call's arguments; `first` is the call's first item of k->passes. Returns that of
 // the next call.
 size_t check_emit_passes(struct check_func *k, size_t first);
+
+// pass_check_free.c: fills k->may_free; finds a function's calls of free; code that judges what they are
+// given, before statement `store`; and code behind a call that may free memory.
+int check_find_frees(struct checking *k);
+int check_find_calls_of_free(struct check_func *k);
+void check_emit_free(struct check_func *k, const struct check_free *f);
+void check_drop_freed(struct check_func *k, uint32_t stmt, enum edit_place place, uint32_t at);
 
 // pass_check_emit.c
 void check_emit(struct check_func *k);

@@ -83,6 +83,8 @@ struct ptx_operand edit_base(const struct ptx_operand *addr);
 // the module's own. If the module or the text only declares a symbol that both have, the two become one
 // symbol. The text is copied.
 void edit_add(struct edit *e, struct str text);
+// The same behind the module's own items, which the text's initialisers may name.
+void edit_add_last(struct edit *e, struct str text);
 uint32_t edit_find(struct edit *e,
                    struct str name);  // a symbol at module scope; a missing one is -EINVAL
 
