@@ -15,6 +15,7 @@
 #include "core/guard.h"
 #include "core/own_thread.h"
 #include "kcheck/kcheck.h"
+#include "launch/kernel_fault.h"
 #include "launch/launch_ring.h"
 #include "mode/mode.h"
 #include "track/guard_report.h"
@@ -31,10 +32,12 @@ struct counted {
     uint64_t counts[KCHECK_COUNTERS];  // that were added
 };
 static struct counted *counted[CONTEXT_CONTEXTS];
+static bool ended;  // an error has ended its kernel: --on-error=trap
 
 void check_report_after_fork(void)
 {
     memset(counted, 0, sizeof counted);
+    ended = false;
 }
 
 // --- the place ---------------------------------------------------------------------------------------------
@@ -233,6 +236,18 @@ static enum report_type type_of(const struct error_ring_record *r, const struct 
     }
 }
 
+// Describes who called a function in which an access is wrong, as far as it is known.
+static const char *callers(void)
+{
+    enum { KERNELS = 8 };
+    static char note[2000];  // under the lock
+    const char *names[KERNELS];
+    unsigned n = launch_ring_recent(names, KERNELS);
+    launch_ring_print(note, sizeof note, 0, "the kernel that called it is not known; launched last:", names,
+                      n);
+    return n ? note : NULL;
+}
+
 // --- records -----------------------------------------------------------------------------------------------
 
 // Returns the kernel of a launch, or, if its number is not known, the only one that can have been launched;
@@ -242,6 +257,14 @@ static const char *kernel_of(uint64_t launch)
     const char *names[2], *name = check_launch_kernel(launch);
     unsigned n = name ? 0 : launch_ring_recent(names, 2);
     return name ? name : launch_ring_is_certain(names, n) && launch_ring_has_all_since(0) ? names[0] : NULL;
+}
+
+static bool is_kernel(const struct pass_check *checks, const struct pass_check_site *s)
+{
+    for (uint32_t i = 0; i < checks->nkernels; i++)
+        if (str_eq(checks->kernels[i].name, s->function))
+            return true;
+    return false;
 }
 
 // Returns the key of the report.
@@ -270,6 +293,7 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         .fault = &fault,
         .thread_known = true,
         .by_source = true,
+        .in_function = !kernel && site && !is_kernel(checks, site),
     };
     if (check_launch_was_proved(r->payload[4], r->site)) {
         guard_count(GUARD_CHECK_DISPROVED);
@@ -293,6 +317,11 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         f.note = note;
     f.type = type_of(r, &f, site);
     f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
+    f.more[1] = f.in_function ? callers() : NULL;
+    if (guard.options.on_error == OPTION_ON_ERROR_TRAP && r->kind != KCHECK_STRAY) {
+        f.more[2] = "the kernel was ended by --on-error=trap";
+        ended = true;
+    }
     return guard_report_keyed(&f);
 }
 
@@ -373,9 +402,18 @@ static void first(void)
         guard_report_note("check: no thread: errors are reported when the program launches or waits");
 }
 
+// Of a kernel that was ended, the record is in host memory before its trap is.
+static bool is_explained(void)
+{
+    check_report_read(true);
+    return ended;
+}
+
 void check_report_start(void)
 {
     check_host_first = first;
+    if (guard.options.on_error == OPTION_ON_ERROR_TRAP)
+        kernel_fault_is_explained = is_explained;
 }
 
 // --- counts ------------------------------------------------------------------------------------------------
@@ -384,7 +422,7 @@ static void count_one(struct check_device *d, struct context *ctx, void *argumen
 {
     struct counted *c = counted[context_number(ctx)];
     struct kcheck_state *state = mem_alloc(sizeof *state);
-    const struct context_copy copy = {d->state, state, sizeof *state};
+    const struct context_copy copy = {d->state, state, offsetof(struct kcheck_state, launches)};
     uint64_t errors = 0, strays = 0;
     if (!state || context_read(ctx, &copy, 1)) {
         mem_free(state);

@@ -12,6 +12,7 @@
 #include "track/track.h"
 
 bool kernel_fault_lists_candidates;
+bool (*kernel_fault_is_explained)(void);
 
 // NEAR, SURE: bytes from a buffer within which an access is blamed on it, and within which that is certain.
 enum { NEAR = 16 << 20, SURE = 4096, NULL_PAGE = 1 << 16, KERNELS = 8, NOTE = 2000 };
@@ -143,6 +144,8 @@ void kernel_fault_report(CUresult r)
     int self = getpid();
     if (!guard.watching || fault_type(r) == REPORT_TYPES ||
         atomic_exchange_explicit(&reported_in, self, memory_order_relaxed) == self)
+        return;
+    if (fault_type(r) == REPORT_KERNEL_FAULT && kernel_fault_is_explained && kernel_fault_is_explained())
         return;
     struct driver_fault fault;
     if (guard.real_fault && !guard.real_fault(NULL, &fault))

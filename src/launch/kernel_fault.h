@@ -12,6 +12,10 @@
 // lists buffers.
 extern bool kernel_fault_lists_candidates;
 
+// Set by a mode that may end kernels itself: returns whether it has reported why one ended, so that the trap
+// is no error of its own. May be NULL.
+extern bool (*kernel_fault_is_explained)(void);
+
 void kernel_fault_report(CUresult r);
 
 // Reports the faults that the device has skipped since the last call.

@@ -24,6 +24,7 @@ const char *const pass_check_left_names[PASS_CHECK_LEFTS] = {
     [PASS_CHECK_ASYNC] = "asynchronous",  [PASS_CHECK_UNSIZED] = "unsized"};
 
 #define CALL EDIT_PREFIX "check_call"
+#define ENTER EDIT_PREFIX "check_enter"
 // Texts that are inserted cannot declare parameters; registers they can pass.
 static const char call_text[] =
     ".func (.reg .b32 v) " CALL " (.reg .b64 what, .reg .b64 address, .reg .b64 root, .reg .b64 launch)\n"
@@ -36,6 +37,15 @@ static const char call_text[] =
     "st.param.b64 [d], launch;\n"
     "call (r), " KCHECK_ACCESS ", (a, b, c, d);\n"
     "ld.param.b32 v, [r];\n"
+    "}\n"
+    "ret;\n"
+    "}\n"
+    ".func " ENTER " (.reg .b64 launch)\n"
+    "{\n"
+    "{\n"
+    ".param .b64 a;\n"
+    "st.param.b64 [a], launch;\n"
+    "call " KCHECK_ENTER ", (a);\n"
     "}\n"
     "ret;\n"
     "}\n";
@@ -275,6 +285,7 @@ static int open_function(struct check_func *k, struct checking *all, uint32_t in
                              .name = all->c->result->funcs[index].name,
                              .proof = proof,
                              .rest = rest,
+                             .in_place = f == all->c->funcs[index],
                              .flow = {.m = all->c->m, .f = f},
                              .slots = all->slots[index],
                              .hidden = PTX_NONE};
@@ -405,6 +416,7 @@ static int add_text(struct checking *k)
         return err;
     k->variable = edit_find(k->c->edit, STR(KCHECK_VARIABLE));
     k->call = edit_find(k->c->edit, STR(CALL));
+    k->enter = edit_find(k->c->edit, STR(ENTER));
     return edit_error(k->c->edit);
 }
 

@@ -465,9 +465,13 @@ void check_emit(struct check_func *k)
 {
     uint32_t segment = 0;
     size_t pass = 0, whole = 0;
-    if (!k->segments.len && !k->passes.len && !k->wholes.len)
+    bool enters = check_enters(k);
+    if (!k->segments.len && !k->passes.len && !k->wholes.len && !enters)
         return;
     new_registers(k);
+    if (enters)
+        edit_entry(k->k->c->edit, "ld.param.u64 %0, [%1];\ncall %2, (%0);", edit_reg(k->size),
+                   edit_sym_at(k->hidden, offsetof(struct kcheck_hidden, launch)), edit_sym(k->k->enter));
     check_bounds_registers(k);
     check_bounds_entry(k);
     for (uint32_t b = 0; b < k->cfg->nblocks && !edit_error(k->k->c->edit); b++)

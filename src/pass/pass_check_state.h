@@ -25,7 +25,8 @@ struct check_slots {
 // The module.
 struct checking {
     struct pass_context *c;
-    uint32_t variable, call;     // symbols: KCHECK_VARIABLE, the function that calls KCHECK_ACCESS
+    uint32_t variable;           // symbol of KCHECK_VARIABLE
+    uint32_t call, enter;        // those of functions that call KCHECK_ACCESS and KCHECK_ENTER
     struct ptx_func **copies;    // by index of result->funcs: what checked code calls; NULL: unchanged
     struct check_slots **slots;  // by index of result->funcs: NULL if the function's callers pass no bounds
     struct map by_sym;           // names of the program's functions, to indices
@@ -120,6 +121,7 @@ struct check_func {
     struct str name;            // the program's
     struct check_proof *proof;  // NULL in functions that are no kernels
     bool rest;                  // checks only what the proof cannot cover
+    bool in_place;              // a function that is no copy: its address is taken
     struct flow flow;
     const struct cfg *cfg;
     const struct reach *reach;
@@ -222,6 +224,8 @@ void check_add_slots(struct checking *k, struct ptx_func *f, struct check_slots 
 // Code for the bounds of a call's arguments; `first` is the call's first item of k->passes. Returns that of
 // the next call.
 size_t check_emit_passes(struct check_func *k, size_t first);
+// Whether the function is a kernel that may call checked functions: they are to know its launch.
+bool check_enters(const struct check_func *k);
 
 // pass_check_emit.c
 void check_emit(struct check_func *k);

@@ -337,6 +337,37 @@ static void through_a_pointer(bool bad)
     wait();
 }
 
+// Another kernel calls the same function before, at the same time and after.
+static __global__ void by_pointer_too(int *a, int which)
+{
+    setters[which](a, 6);
+}
+
+static void second_through_a_pointer(bool bad)
+{
+    int *a = take<int>(10), *b = take<int>(10);
+    cudaStream_t s;
+    NEED(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    by_pointer_too<<<1, 1>>>(a, 1);
+    by_pointer_too<<<300, 64, 0, s>>>(a, 1);
+    by_pointer<<<3, 1>>>(b + 8 + bad, 1);
+    by_pointer_too<<<1, 1>>>(a, 0);
+    wait();
+}
+
+static __global__ void trap(const int *a)
+{
+    if (*a == 0)
+        __trap();
+}
+
+static void own_trap(bool bad)
+{
+    if (bad)
+        trap<<<1, 1>>>(take<int>(1));
+    wait();
+}
+
 static void async(bool bad)
 {
     int *a;
@@ -452,6 +483,7 @@ static const struct check_case cases[] = {
     {"passed_far", passed_far, "heap-buffer-overflow|heap-buffer-underflow"},
     {"returned_far", returned_far, "heap-buffer-overflow|heap-buffer-underflow"},
     {"through_a_pointer", through_a_pointer, "heap-buffer-overflow"},
+    {"second_through_a_pointer", second_through_a_pointer, "heap-buffer-overflow"},
     {"async", async, "heap-use-after-free"},
     {"graph", graph, "heap-buffer-overflow"},
     {"managed", managed, "heap-buffer-overflow"},
@@ -465,6 +497,10 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[2], "stale")) {
         stale(!strcmp(argv[1], "bad"));
+        return 0;
+    }
+    if (argc == 3 && !strcmp(argv[2], "own_trap")) {
+        own_trap(!strcmp(argv[1], "bad"));
         return 0;
     }
     return check_main(argc, argv, cases);

@@ -36,13 +36,15 @@ lacks() {  # lacks NAME: prints what a report should show and does not
     grep -Eq '^(READ|WRITE) of size [0-9]+ by thread \([0-9]+,0,0\) in block' "$T/log" ||
         echo 'the thread is not named'
     grep -q 'PTX line [0-9]*: ' "$T/log" || echo 'no PTX line'
-    # A function that kernels call does not know by which launch.
-    [[ $1 == in_a_function || $1 == passed_far || $1 == through_a_pointer ]] ||
-        grep -q "^launched by cuLaunchKernel at:" "$T/log" ||
+    grep -q "^launched by cuLaunchKernel at:" "$T/log" ||
         echo 'the launch is not shown'
     ! grep -q '__device_stub_' "$T/log" || echo 'frames of nvcc'
-    kernels="fill|sum|copy4|store_at|walk|rows|views|from_one|backwards|count|variable|set|by_"
+    kernels="fill|sum|copy4|store_at|walk|rows|views|from_one|backwards|count|variable|by_"
     grep -Eq "in kernel .*($kernels)" "$T/log" || echo 'the kernel is not named'
+    [[ $1 != in_a_function && $1 != passed_far && $1 != *through_a_pointer ]] ||
+        grep -q '^    #0 .*::set.* .*check_errors.cu:[0-9]*$' "$T/log" || echo 'the function is not named'
+    [[ $1 != second_through_a_pointer ]] || grep -q 'in kernel by_pointer(' "$T/log" ||
+        echo 'another kernel is named'
     [[ $1 == null || $1 == module_variable ]] || grep -q '^allocated by' "$T/log" || echo 'no allocation'
     [ "$1" != module_variable ] || grep -q '^note: it is .* the variable .* bytes at 0x' "$T/log" ||
         echo 'the variable is not named'
@@ -79,8 +81,13 @@ verdict $? 'nothing is dropped'
 
 # The kernel ends at the first error, and the program's next call fails.
 run --on-error=trap "$T/check_errors" bad write_past
-[ "$status" = 97 ] && [[ $found == heap-buffer-overflow* ]] && grep -q 'cudaDeviceSynchronize' "$T/log"
+[ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ] && grep -q '^31: cudaDeviceSynchronize' "$T/log" &&
+    grep -q '^note: the kernel was ended by --on-error=trap$' "$T/log"
 verdict $? '--on-error=trap'
+# A trap of the program's own is an error.
+run --on-error=trap "$T/check_errors" bad own_trap
+[ "$status" = 97 ] && [ "$found" = kernel-fault ]
+verdict $? 'a trap of the program'
 ! grep -q '__moat_\|(0x0)\|could not be updated' "$T/log"
 verdict $? 'a fault of rewritten code has the names of the program'
 
@@ -101,6 +108,18 @@ verdict $? 'no freed argument'
 run "$T/check_errors" bad stale
 [ "$status" = 0 ] && [ -z "$found" ] && ! grep -q 'was passed' "$T/log"
 verdict $? 'a freed argument that is not used'
+
+# A kernel that is not checked calls a function through a pointer, before the module knows the table; and
+# after: then the report says that the kernel is not known.
+run --kernel-name=fill "$T/check_errors" good through_a_pointer
+[ "$status" = 0 ] && [ -z "$found" ]
+verdict $? 'an unchecked kernel calls a checked function'
+run --kernel-name=by_pointer_too "$T/check_errors" bad second_through_a_pointer
+[ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ] &&
+    grep -q 'in function .*set(.*check_errors.cu:[0-9]' "$T/log" &&
+    grep -q '^note: the kernel that called it is not known; launched last:.* by_pointer(' "$T/log" &&
+    grep -q '^SUMMARY:.*check_errors.cu:[0-9]* in .*set(' "$T/log"
+verdict $? 'a function of an unknown kernel'
 
 # From the cache, everything is known as at the first time.
 run "$T/check_errors" bad write_past
