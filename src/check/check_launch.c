@@ -9,6 +9,7 @@
 #include "check/check_args.h"
 #include "check/check_host.h"
 #include "check/check_prove.h"
+#include "check/check_race.h"
 #include "context/kernels.h"
 #include "core/epoch.h"
 #include "core/guard.h"
@@ -337,6 +338,8 @@ void check_launch(const struct launch_call *l)
     const struct check_kernel *c = kernel_of(l->function);
     const void *bytes;
     size_t size;
+    if (!l->function || !c)
+        check_race_launch(l, NULL, NULL, 0);
     if (!l->function)
         return;
     if (!c) {
@@ -344,10 +347,12 @@ void check_launch(const struct launch_call *l)
         return;
     }
     if (!check_host_launch() || !launch_call_parameters(l, &bytes, &size)) {
+        check_race_launch(l, NULL, NULL, 0);
         guard_count(GUARD_CHECK_UNFIT);
         return;
     }
     bool proved = is_proved(l, c, bytes, size), both = guard.options.proofs == OPTION_PROOFS_CHECK;
+    check_race_launch(l, proved && c->checks->proved == PASS_CHECK_BARE ? c->prove : NULL, bytes, size);
     bool checked = (proved && !both && launch_proved(l, c, bytes, size)) ||
                    launch_variant(l, &c->full, &c->checks->full, bytes, size, proved ? c->prove : NULL);
     guard_count(checked ? GUARD_CHECK_LAUNCHES : GUARD_CHECK_UNFIT);
