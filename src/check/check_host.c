@@ -18,7 +18,6 @@
 // Our data of a module's row.
 struct module {
     uint64_t number;
-    const struct pass_check *checks;
     unsigned
         set_in[CONTEXT_CONTEXTS];  // version of the context's directory that the variable leads to; 0: none
     bool ending;                   // the driver is about to unload it
@@ -444,25 +443,24 @@ bool check_host_launch(void)
     return atomic_load_explicit(&ready_in, memory_order_acquire) == context || prepare(context);
 }
 
-static const struct pass_check *checks_of(const struct modules_row *row)
+static bool has_checks(const struct modules_row *row)
 {
     for (unsigned i = 0; i < row->nparts; i++)
         if (row->parts[i]->check)
-            return row->parts[i]->check;
-    return NULL;
+            return true;
+    return false;
 }
 
 void check_host_module(struct modules_row *row)
 {
     struct module *m =
-        row && (row->library || row->context) && checks_of(row) ? mem_zalloc(1, sizeof *m) : NULL;
+        row && (row->library || row->context) && has_checks(row) ? mem_zalloc(1, sizeof *m) : NULL;
     if (!m) {
         guard_count(GUARD_CHECK_NONE);
         return;
     }
     lock_take(&lock);
     m->number = ++numbers;
-    m->checks = checks_of(row);
     modules_set(row, client, m);
     atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
     lock_give(&lock);
@@ -482,24 +480,58 @@ void check_host_module_ends(const void *handle, bool ending)
     lock_give(&lock);
 }
 
-const struct pass_check *check_host_sites(uint64_t number)
+// Finds the text of a site among those that a module was linked from.
+static const struct pass_check *find_part(const struct modules_row *row, uint32_t site)
+{
+    const struct pass_check *found = NULL;
+    for (unsigned i = 0; i < row->nparts; i++) {
+        const struct pass_check *c = row->parts[i]->check;
+        if (!c || c->tag != site >> KCHECK_SITE_BITS || (site & ((1u << KCHECK_SITE_BITS) - 1)) >= c->nsites)
+            continue;
+        if (found)  // two texts with one tag
+            return NULL;
+        found = c;
+    }
+    return found;
+}
+
+const struct pass_check *check_host_sites(uint64_t number, uint32_t site)
 {
     const struct pass_check *found = NULL;
     struct modules_row *all = modules_take_all(client);
     for (struct modules_row *row = all; row; row = row->more[client]) {
         const struct module *m = row->data[client];
-        found = m->number == number ? m->checks : found;
+        found = m->number == number ? find_part(row, site) : found;
     }
     modules_give(client, all);
     return found;
 }
 
-const struct pass_check *check_host_checks(const void *handle)
+static const struct pass_check_kernel *find_kernel(const struct pass_check *checks, const char *name,
+                                                   size_t length)
+{
+    for (uint32_t i = 0; checks && i < checks->nkernels; i++)
+        if (checks->kernels[i].name.len == length && !memcmp(checks->kernels[i].name.ptr, name, length))
+            return &checks->kernels[i];
+    return NULL;
+}
+
+const struct pass_check_kernel *check_host_kernel(const void *handle, const char *name)
 {
     struct modules_row *row = handle ? modules_hold(handle) : NULL;
-    const struct pass_check *checks = row ? checks_of(row) : NULL;
+    const struct pass_check_kernel *found = NULL;
+    for (unsigned i = 0; row && i < row->nparts && !found; i++)
+        found = find_kernel(row->parts[i]->check, name, strlen(name));
     modules_release(row);
-    return checks;
+    return found;
+}
+
+bool check_host_is_checked(const void *handle)
+{
+    struct modules_row *row = handle ? modules_hold(handle) : NULL;
+    bool checked = row && has_checks(row);
+    modules_release(row);
+    return checked;
 }
 
 // --- start -------------------------------------------------------------------------------------------------

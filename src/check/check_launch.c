@@ -62,15 +62,6 @@ int check_launch_start(void)
 
 // --- kernels -----------------------------------------------------------------------------------------------
 
-static const struct pass_check_kernel *find_checks(const struct pass_check *checks, const char *name)
-{
-    size_t length = strlen(name);
-    for (uint32_t i = 0; checks && i < checks->nkernels; i++)
-        if (checks->kernels[i].name.len == length && !memcmp(checks->kernels[i].name.ptr, name, length))
-            return &checks->kernels[i];
-    return NULL;
-}
-
 static struct check_kernel *kernel_of(const void *handle)
 {
     struct kernel *k = handle ? kernels_find(handle) : NULL;
@@ -144,7 +135,7 @@ void check_launch_found(const void *handle, const void *owner, const char *name)
 {
     const struct kernel *k = kernels_find(handle);
     const struct pass_check_kernel *checks =
-        k && name && !kernel_of(handle) ? find_checks(check_host_checks(owner), name) : NULL;
+        k && name && !kernel_of(handle) ? check_host_kernel(owner, name) : NULL;
     if (!checks)
         return;
     enum kernels_kind kind = atomic_load_explicit(&k->kind, memory_order_acquire);
@@ -356,4 +347,6 @@ void check_launch(const struct launch_call *l)
     bool checked = (proved && !both && launch_proved(l, c, bytes, size)) ||
                    launch_variant(l, &c->full, &c->checks->full, bytes, size, proved ? c->prove : NULL);
     guard_count(checked ? GUARD_CHECK_LAUNCHES : GUARD_CHECK_UNFIT);
+    if (checked && proved && both)
+        guard_count(GUARD_CHECK_PROVED_AGAIN);
 }

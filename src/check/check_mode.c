@@ -115,7 +115,7 @@ static void module_loaded(const struct rewrite_module *module)
 // Its kernels have ended when the driver unloads it, and their errors are named by what is known of it.
 static void module_ends(const void *handle)
 {
-    if (guard.real.cuCtxSynchronize && check_host_checks(handle))
+    if (guard.real.cuCtxSynchronize && check_host_is_checked(handle))
         guard.real.cuCtxSynchronize();
     look();
     check_host_module_ends(handle, true);

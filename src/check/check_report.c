@@ -272,8 +272,9 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
 {
     static struct driver_fault fault;  // under the lock; too large for the program's stacks
     uint64_t what = r->payload[0], flags = what >> 48;
-    const struct pass_check *checks = check_host_sites(r->payload[5]);
-    const struct pass_check_site *site = checks && r->site < checks->nsites ? &checks->sites[r->site] : NULL;
+    const struct pass_check *checks = check_host_sites(r->payload[5], r->site);
+    uint32_t number = r->site & ((1u << KCHECK_SITE_BITS) - 1);
+    const struct pass_check_site *site = checks ? &checks->sites[number] : NULL;
     const char *kernel = kernel_of(r->payload[4]);
     fault = (struct driver_fault){.address = r->address};
     if (site)
@@ -295,7 +296,7 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         .by_source = true,
         .in_function = !kernel && site && !is_kernel(checks, site),
     };
-    if (check_launch_was_proved(r->payload[4], r->site)) {
+    if (site && check_launch_was_proved(r->payload[4], number)) {
         guard_count(GUARD_CHECK_DISPROVED);
         guard_report_note("a bug of moat: the next access was proved right before its launch");
     }

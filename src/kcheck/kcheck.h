@@ -122,6 +122,10 @@ static inline struct kcheck_pair kcheck_pair(uint64_t base, uint64_t size, uint6
 extern const char kcheck_functions_ptx[];
 #define KCHECK_WHAT(site, width, flags) \
     ((uint64_t)(uint32_t)(site) | (uint64_t)(uint16_t)(width) << 32 | (uint64_t)(flags) << 48)
+// A site is the tag of a text, one of several that may be linked into a module, and the number of an access.
+enum { KCHECK_SITE_BITS = 20, KCHECK_TAG_BITS = 12 };
+#define KCHECK_SITE(tag, number) \
+    ((uint32_t)(number) >> KCHECK_SITE_BITS ? UINT32_MAX : (uint32_t)(tag) << KCHECK_SITE_BITS | (number))
 enum kcheck_flags {
     KCHECK_READS = 1,
     KCHECK_WRITES = 2,  // atomics read and write

@@ -436,7 +436,8 @@ static int keep_result(struct checking *k)
         return -ENOMEM;
     *to = (struct pass_check){.nkernels = (uint32_t)k->kernels.len,
                               .nsites = (uint32_t)k->sites.len,
-                              .nfuncs = (uint32_t)k->funcs.len};
+                              .nfuncs = (uint32_t)k->funcs.len,
+                              .tag = k->tag};
     to->kernels = ARENA_ARRAY(&r->arena, struct pass_check_kernel, to->nkernels + 1u);
     to->sites = ARENA_ARRAY(&r->arena, struct pass_check_site, to->nsites + 1u);
     to->funcs = ARENA_ARRAY(&r->arena, struct pass_check_func, to->nfuncs + 1u);
@@ -475,7 +476,8 @@ static int rewrite(struct checking *k)
 
 int pass_check(struct pass_context *c)
 {
-    struct checking k = {.c = c};
+    struct str text = c->m->source.text;
+    struct checking k = {.c = c, .tag = XXH3_64bits(text.ptr, text.len) & ((1u << KCHECK_TAG_BITS) - 1)};
     int err = c->result->nfuncs ? rewrite(&k) : 0;
     map_free(&k.by_sym);
     vec_free(&k.sites);

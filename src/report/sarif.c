@@ -323,6 +323,10 @@ static struct place place_of(const struct report *r)
 {
     const struct report_place *at = &r->place;
     const char *device = report_device_name(at);
+    const struct report_frame *from =
+        device && report_is_toolkit_header(at->file) ? report_frame_of_program(&r->stack) : NULL;
+    if (from && from->file)
+        return (struct place){from->file, device, NULL, NULL, from->line, 0};
     if (device && at->file)
         return (struct place){at->file, device, NULL, NULL, at->line, 0};
     const struct report_stack *stack = &r->stack;

@@ -320,6 +320,10 @@ static void paint_summary(struct text_painter *p, const struct report *r)
     const struct report_stack *stack =
         (is_leak(r) && r->nbuffers) || nowhere ? &r->buffers[0].made_at : &r->stack;
     const struct report_frame *f = device || suspects ? NULL : report_frame_of_program(stack);
+    // Of a library of templates, as Thrust is, the program's part is the launch.
+    const struct report_frame *from =
+        device && report_is_toolkit_header(at->file) ? report_frame_of_program(stack) : NULL;
+    f = from && from->file ? from : f;
     const char *file = f ? f->file : at->file;
     const char *name = suspects ? NULL : device ? device : f ? f->function : r->call;
     bool bare = f && !file && !name;

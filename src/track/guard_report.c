@@ -568,6 +568,9 @@ void guard_report_end(void)
 #include "core/stats.def"
 #undef STAT
     };
+#define STAT(id, key, covered, label) _Static_assert(sizeof label <= 81, "the columns of the summary");
+#include "core/stats.def"
+#undef STAT
     struct report_value values[2][GUARD_COUNTS];
     uint32_t count[2] = {0, 0};
     if (summarise)

@@ -10,7 +10,7 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache
 passed=0 failed=0
-nvcc -std=c++17 -lineinfo -Wno-deprecated-gpu-targets -gencode arch=compute_75,code=compute_75 -cudart shared \
+nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared \
     -L"$BUILD/lib/moat" -o "$T/check_races" test/guard/check_races.cu >"$T/log" 2>&1 ||
     { cat "$T/log"; exit 1; }
 
@@ -33,8 +33,10 @@ verdict() {  # verdict STATUS WHAT
 }
 
 is_told() {  # the report has both stacks
-    grep -q 'in kernel .*fill(' "$T/log" && grep -q '^WRITE of size 4 by an unknown thread' "$T/log" &&
-        grep -q '^launched by cuLaunchKernel at:' "$T/log" && grep -q '^allocated by cuMemAllocAsync' "$T/log" &&
+    grep -q "in kernel .*fill(" "$T/log" &&
+        grep -q '^WRITE of size 4 by an unknown thread' "$T/log" &&
+        grep -q "^launched by cuLaunchKernel at:" "$T/log" &&
+        grep -q '^allocated by cuMemAllocAsync' "$T/log" &&
         grep -q '^freed by cuMemFreeAsync at:' "$T/log" &&
         grep -q '^note: the kernel had not ended when the buffer was freed' "$T/log"
 }
