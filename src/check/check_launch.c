@@ -22,6 +22,7 @@
 
 enum {
     STACKS = 4096,  // launches whose stacks are kept; a power of two
+    SAVED = 1024,   // and of these whose parameters are
     NAME = 4096,    // bytes of a kernel's name, with the prefix
     PAIRS = (LAUNCH_CALL_MORE_BYTES - 16 - KCHECK_HIDDEN) / 16,
 };
@@ -52,6 +53,13 @@ static struct {
     // Of a launch that was proved and checked all the same: what was proved.
     _Atomic(const struct check_prove *) proved;
 } stacks[STACKS];
+
+// Release and acquire: who finds the number before and after it has copied the rest has the rest of that
+// launch, unless two launches took the place at once; whoever uses it compares what comes out.
+static struct {
+    _Atomic uint64_t number;
+    struct check_launch_saved launch;
+} saved[SAVED];
 
 int check_launch_start(void)
 {
@@ -179,6 +187,33 @@ static uint64_t note_launch(enum driver_id call, const void *function, const str
     return number;
 }
 
+static void save(uint64_t number, const struct launch_call *l, const void *bytes, size_t size)
+{
+    struct check_launch_saved *to = &saved[number % SAVED].launch;
+    atomic_store_explicit(&saved[number % SAVED].number, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    if (size > sizeof to->bytes)
+        return;
+    memcpy(to->grid, l->grid, sizeof to->grid);
+    memcpy(to->block, l->block, sizeof to->block);
+    to->shared = l->shared;
+    to->size = (uint32_t)size;
+    if (size)
+        memcpy(to->bytes, bytes, size);
+    atomic_store_explicit(&saved[number % SAVED].number, number, memory_order_release);
+}
+
+bool check_launch_saved(uint64_t number, struct check_launch_saved *out)
+{
+    bool known =
+        number && atomic_load_explicit(&saved[number % SAVED].number, memory_order_acquire) == number;
+    if (known)
+        *out = saved[number % SAVED].launch;
+    atomic_thread_fence(memory_order_acquire);
+    return known && atomic_load_explicit(&saved[number % SAVED].number, memory_order_relaxed) == number &&
+           out->size <= sizeof out->bytes;
+}
+
 static bool is_kept(uint64_t number)
 {
     return number && atomic_load_explicit(&stacks[number % STACKS].number, memory_order_relaxed) == number;
@@ -292,10 +327,12 @@ static bool launch_variant(const struct launch_call *l, const struct variant *v,
     if (!fits(l, v, about->npairs))
         return false;
     hidden.head = (struct kcheck_hidden){note_launch(l->call, l->function, proved), 0};
-    if (l->node || launch_call_is_captured(l))
+    if (l->node || launch_call_is_captured(l)) {
         memset(hidden.pairs, 0, about->npairs * sizeof *hidden.pairs);
-    else
+    } else {
         fill_pairs(about, bytes, size, hidden.pairs);
+        save(hidden.head.launch, l, bytes, size);
+    }
     size_t all = KCHECK_HIDDEN + about->npairs * sizeof *hidden.pairs;
     assert(all == about->hidden_bytes);
     return launch_call_append(l, &hidden, all, 16) && launch_call_replace(l, v->handle);

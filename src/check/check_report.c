@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "check/check_explain.h"
 #include "check/check_host.h"
 #include "check/check_launch.h"
 #include "context/context_copy.h"
@@ -267,6 +268,26 @@ static bool is_kernel(const struct pass_check *checks, const struct pass_check_s
     return false;
 }
 
+// Adds where the address came from.
+static void add_explanation(struct guard_finding *f, const struct error_ring_record *r,
+                            const struct pass_check *checks, const struct pass_check_site *site)
+{
+    static struct check_explain e;  // under the lock
+    bool variable = r->kind == KCHECK_OUTSIDE_VARIABLE;
+    e = (struct check_explain){.launch = r->payload[4],
+                               .address = r->address,
+                               .root = variable ? r->payload[1] : 0,
+                               .base = r->payload[variable ? 1 : 2],
+                               .size = variable && site->size ? site->size : r->payload[3] & KCHECK_SIZE,
+                               .block = r->block,
+                               .thread = r->thread};
+    if ((r->kind != KCHECK_LEFT && !variable) || !e.base || !e.size)
+        return;
+    check_explain(checks, (uint32_t)(site - checks->sites), &e);
+    f->more[3] = *e.index ? e.index : NULL;
+    f->more[4] = *e.guards ? e.guards : NULL;
+}
+
 // Returns the key of the report.
 static uint64_t report(const struct error_ring_record *r, const struct context *ctx)
 {
@@ -319,6 +340,8 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     f.type = type_of(r, &f, site);
     f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
     f.more[1] = f.in_function ? callers() : NULL;
+    if (site)
+        add_explanation(&f, r, checks, site);
     if (guard.options.on_error == OPTION_ON_ERROR_TRAP && r->kind != KCHECK_STRAY) {
         f.more[2] = "the kernel was ended by --on-error=trap";
         ended = true;

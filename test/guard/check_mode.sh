@@ -71,6 +71,14 @@ run "$T/app"
     grep -q '^note: the same line also writes to this address$' "$T/log" &&
     grep -q 'report 1 was seen 2 times' "$T/log"
 verdict $? 'a line that reads and writes'
+# Where its address came from, with the numbers of the thread.
+index='blockIdx.x\*blockDim.x + threadIdx.x'
+grep -q "^note: the address is p0 + 4\*($index): element 262144, and the buffer has 262144 of 4 bytes " "$T/log" &&
+    grep -q "^note: it is reached if $index <= p2, here 262144 <= 262144$" "$T/log"
+verdict $? 'the index'
+run "$T/check_errors" bad write_before
+grep -q '^note: the address is p0 + 2\*(threadIdx.x + p1 + blockDim.x\*k1) with k1 = 0: element -1, ' "$T/log"
+verdict $? 'the index in a loop'
 
 # A million wrong accesses: few records, all of them counted.
 run "$T/check_errors" bad a_million
