@@ -136,6 +136,8 @@ static void poll(void)
 static void waited(enum driver_id call, uint64_t ended)
 {
     check_report_read(ended != 0);
+    if (ended)
+        check_report_ended();
     check_host_waited(ended);
     check_host_find_heaps();
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "check/check_report.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/host_memory.h"
 #include "base/mem.h"
 #include "check/check_explain.h"
 #include "check/check_host.h"
@@ -25,6 +27,7 @@
 enum {
     NEAR = 4096,       // bytes from a buffer within which a stray access is shown with it
     PAUSE = 50000000,  // nanoseconds between two looks at the rings
+    STRAYS = 64,
 };
 
 // What was reported for the counters of a context. All of this file works under the lock of check_host.c.
@@ -34,11 +37,19 @@ struct counted {
 };
 static struct counted *counted[CONTEXT_CONTEXTS];
 static bool ended;  // an error has ended its kernel: --on-error=trap
+// The last accesses of memory that is nobody's, as far as moat knows: one of them may be what ends a kernel.
+static struct stray {
+    struct error_ring_record record;
+    struct context *context;
+} kept[STRAYS];
+static _Atomic uint64_t nkept;  // since all launches had ended; relaxed, written under the lock
+static bool fault_known;        // the device has described the fault that is being reported
 
 void check_report_after_fork(void)
 {
     memset(counted, 0, sizeof counted);
     ended = false;
+    nkept = 0;
 }
 
 // --- the place ---------------------------------------------------------------------------------------------
@@ -158,6 +169,22 @@ static void add_nearest(struct guard_finding *f)
         f->note = "this is the nearest buffer: the pointer was in no buffer, or at the end of one";
     }
     epoch_leave(section);
+}
+
+// Describes an access that has ended its kernel.
+static void add_fatal(struct guard_finding *f, const struct error_ring_record *r)
+{
+    static char note[500];  // under the lock
+    char name[300];
+    uint64_t pointer = r->payload[0] >> 48 & KCHECK_ROOT ? r->payload[1] : r->address;
+    f->more[5] = fault_known
+                     ? "it has ended the kernel"
+                     : "a kernel was ended by an access, and the device does not say which: this is the "
+                       "last one of memory that moat does not know";
+    if (!host_memory_name(pointer, name, sizeof name))
+        return;
+    snprintf(note, sizeof note, "the pointer 0x%llx is host memory: %s", (unsigned long long)pointer, name);
+    f->note = note;
 }
 
 static const char *const space_names[PASS_CHECK_SPACES] = {[PASS_CHECK_IN_GLOBAL] = "",
@@ -288,6 +315,15 @@ static void add_explanation(struct guard_finding *f, const struct error_ring_rec
     f->more[4] = *e.guards ? e.guards : NULL;
 }
 
+// Returns whether the address lies in memory that a mode placed, where there is nothing but its buffers: in
+// the surroundings of a buffer, or in the granule before one, since modes keep that distance.
+static bool is_placed(uint64_t address)
+{
+    struct mode_answer answer;
+    return mode_ask(address, &answer) != MODE_NOT_OURS ||
+           mode_ask(address + KCHECK_GRANULE, &answer) != MODE_NOT_OURS;
+}
+
 // Returns the key of the report.
 static uint64_t report(const struct error_ring_record *r, const struct context *ctx)
 {
@@ -328,8 +364,10 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         add_place(&f, site, r->payload[1], r->payload[3]);
     else
         add_block(&f, r->payload[2], r->payload[3]);
-    if (r->kind == KCHECK_STRAY)
+    if (r->kind == KCHECK_STRAY && is_placed(r->address))
         add_nearest(&f);
+    else if (r->kind == KCHECK_STRAY)
+        add_fatal(&f, r);
     if (r->kind == KCHECK_OUTSIDE_VARIABLE && site && !placed)
         add_variable(&f, site, r->payload[1]);
     static char note[100];  // under the lock
@@ -349,15 +387,6 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     return guard_report_keyed(&f);
 }
 
-// Returns whether the address lies in memory that a mode placed, where there is nothing but its buffers: in
-// the surroundings of a buffer, or in the granule before one, since modes keep that distance.
-static bool is_placed(uint64_t address)
-{
-    struct mode_answer answer;
-    return mode_ask(address, &answer) != MODE_NOT_OURS ||
-           mode_ask(address + KCHECK_GRANULE, &answer) != MODE_NOT_OURS;
-}
-
 static void take(struct check_device *d, struct context *ctx)
 {
     struct error_ring_record r;
@@ -366,9 +395,13 @@ static void take(struct check_device *d, struct context *ctx)
         counted[number] = mem_zalloc(1, sizeof **counted);
     while (error_ring_take(&d->reader, &r)) {
         // Memory whose allocation moat did not see may be accessed rightly.
-        if (r.client != ERROR_RING_CHECK || r.kind >= KCHECK_KINDS ||
-            (r.kind == KCHECK_STRAY && !is_placed(r.address)))
+        if (r.client != ERROR_RING_CHECK || r.kind >= KCHECK_KINDS)
             continue;
+        if (r.kind == KCHECK_STRAY && !is_placed(r.address)) {
+            kept[nkept % STRAYS] = (struct stray){r, ctx};
+            nkept++;
+            continue;
+        }
         uint64_t key = report(&r, ctx), n = r.payload[6];
         guard_count(GUARD_CHECK_ERRORS);
         if (counted[number] && n < KCHECK_COUNTERS) {
@@ -426,18 +459,61 @@ static void first(void)
         guard_report_note("check: no thread: errors are reported when the program launches or waits");
 }
 
-// Of a kernel that was ended, the record is in host memory before its trap is.
-static bool is_explained(void)
+// Finds the stray access that ended a kernel: the one that the device describes, or the last one.
+static const struct stray *fatal(const struct driver_fault *fault)
 {
+    for (uint64_t i = nkept; i > 0 && nkept - i < STRAYS; i--) {
+        const struct stray *s = &kept[(i - 1) % STRAYS];
+        if (!fault || s->record.address == fault->address)
+            return s;
+    }
+    return NULL;
+}
+
+struct explaining {
+    const struct driver_fault *fault;
+    bool done;
+};
+
+static void explain_fault(struct check_device *d, struct context *ctx, void *argument)
+{
+    struct explaining *x = argument;
+    const struct stray *s = x->done ? NULL : fatal(x->fault);
+    if (!s || s->context != ctx)
+        return;
+    x->done = true;
+    fault_known = x->fault;
+    guard_count(GUARD_CHECK_ERRORS);
+    report(&s->record, ctx);
+}
+
+static void forget(struct check_device *d, struct context *ctx, void *unused)
+{
+    nkept = 0;
+}
+
+void check_report_ended(void)
+{
+    if (check_host_on && atomic_load_explicit(&nkept, memory_order_relaxed))
+        check_host_rings(forget, NULL, false);
+}
+
+// What a kernel did before it was ended is in host memory before the end is known.
+static bool is_explained(bool illegal, const struct driver_fault *fault)
+{
+    struct explaining x = {.fault = fault};
     check_report_read(true);
-    return ended;
+    if (!illegal)
+        return ended;
+    if (check_host_on)
+        check_host_rings(explain_fault, &x, true);
+    return x.done;
 }
 
 void check_report_start(void)
 {
     check_host_first = first;
-    if (guard.options.on_error == OPTION_ON_ERROR_TRAP)
-        kernel_fault_is_explained = is_explained;
+    kernel_fault_is_explained = is_explained;
 }
 
 // --- counts ------------------------------------------------------------------------------------------------

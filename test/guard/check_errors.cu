@@ -355,6 +355,22 @@ static void second_through_a_pointer(bool bad)
     wait();
 }
 
+// A pointer to the host's memory, which the device may not access.
+static void host_pointer(bool bad)
+{
+    static int own[16];
+    int *heap = (int *)malloc(1 << 24), here = 0;
+    int *of[] = {own, heap, &here};
+    fill<<<1, 1>>>(take<int>(16), 0l, 16l);
+    wait();
+    if (bad)
+        store_at<<<1, 1>>>(of[2], 0l);
+    else
+        store_at<<<1, 1>>>(take<int>(16), 0l);
+    cudaError_t r = cudaDeviceSynchronize();
+    exit(bad ? r == cudaSuccess : r != cudaSuccess);
+}
+
 static __global__ void trap(const int *a)
 {
     if (*a == 0)
@@ -499,6 +515,8 @@ int main(int argc, char **argv)
         stale(!strcmp(argv[1], "bad"));
         return 0;
     }
+    if (argc == 3 && !strcmp(argv[2], "host_pointer"))
+        host_pointer(!strcmp(argv[1], "bad"));
     if (argc == 3 && !strcmp(argv[2], "own_trap")) {
         own_trap(!strcmp(argv[1], "bad"));
         return 0;

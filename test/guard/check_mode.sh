@@ -73,7 +73,7 @@ run "$T/app"
 verdict $? 'a line that reads and writes'
 # Where its address came from, with the numbers of the thread.
 index='blockIdx.x\*blockDim.x + threadIdx.x'
-grep -q "^note: the address is p0 + 4\*($index): element 262144, and the buffer has 262144 of 4 bytes " "$T/log" &&
+grep -q "^note: the address is p0 + 4\*($index): element 262144, and the buffer has 262144 of 4" "$T/log" &&
     grep -q "^note: it is reached if $index <= p2, here 262144 <= 262144$" "$T/log"
 verdict $? 'the index'
 run "$T/check_errors" bad write_before
@@ -103,6 +103,16 @@ verdict $? 'a fault of rewritten code has the names of the program'
 run --halt-on-error "$T/check_errors" bad host_idle
 [ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ] && ! grep -q 'went on' "$T/log"
 verdict $? '--halt-on-error'
+
+# The memory is not the device's, and the kernel ends: one report, with the launch.
+run "$T/check_errors" bad host_pointer
+[ "$status" = 97 ] && [ "$found" = wild-access ] && grep -q 'in kernel store_at(.*check_errors.cu:71' "$T/log" &&
+    grep -q '^launched by cuLaunchKernel at:' "$T/log" && grep -q '^note: it has ended the kernel$' "$T/log" &&
+    grep -q '^note: the pointer 0x[0-9a-f]* is host memory: the stack of the program$' "$T/log"
+verdict $? 'a pointer to the host'
+run "$T/check_errors" good host_pointer
+[ "$status" = 0 ] && [ -z "$found" ]
+verdict $? 'no pointer to the host'
 
 # A kernel that is not checked: a freed buffer among its arguments is worth a note, and is no error.
 run --kernel-name=fill "$T/check_errors" bad stale
