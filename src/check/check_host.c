@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/vec.h"
 #include "context/context_copy.h"
 #include "context/green.h"
 #include "core/guard.h"
@@ -160,7 +161,43 @@ static void flush(struct change *c)
     check_table_clean(table);
 }
 
-// Memory of graphs is left out: it is unknown when it is valid, and graphs may share addresses.
+// Memory of graphs. When it is valid is not known, and blocks of one graph, or of one after the other, may
+// share addresses: then they are one block. It stays live until other memory is there, since a graph that
+// is launched again allocates the same addresses again.
+struct graph_block {
+    uint64_t base, end;
+};
+static VEC(struct graph_block) graph_blocks;  // disjoint; protected by the lock
+
+// Takes blocks out of the list that overlap another one, which grows to cover them if `join`.
+static void take_graph_blocks(uint64_t *base, uint64_t *end, bool join)
+{
+    for (size_t i = 0; i < graph_blocks.len;) {
+        struct graph_block b = graph_blocks.items[i];
+        if (b.end <= *base || b.base >= *end) {
+            i++;
+            continue;
+        }
+        graph_blocks.items[i] = graph_blocks.items[--graph_blocks.len];
+        if (join) {
+            *base = b.base < *base ? b.base : *base;
+            *end = b.end > *end ? b.end : *end;
+            i = 0;
+        }
+    }
+}
+
+// Requires the lock. Returns what is to be added to the table for a block of a graph: no serial, so that no
+// free marks it.
+static struct check_table_block add_graph_block(uint64_t base, uint64_t size)
+{
+    uint64_t end = base + size;
+    take_graph_blocks(&base, &end, true);
+    if (vec_push(&graph_blocks, (struct graph_block){base, end}))
+        return (struct check_table_block){0};
+    return (struct check_table_block){base, end - base, 0, 0};
+}
+
 static unsigned flags_of(enum track_family family)
 {
     switch (family) {
@@ -179,10 +216,16 @@ static void made(const struct track_copy *b)
                        .stream = order.stream,
                        .per_thread = order.per_thread};
     order.valid = false;
-    if (!check_host_on || b->facts.family == TRACK_GRAPH)
+    if (!check_host_on)
         return;
     int saved = errno;
     lock_take(&lock);
+    if (b->facts.family == TRACK_GRAPH) {
+        add = add_graph_block(b->base, b->size);
+    } else if (graph_blocks.len && b->facts.family != TRACK_ANNOUNCED) {
+        uint64_t base = b->base, end = base + b->size;
+        take_graph_blocks(&base, &end, false);
+    }
     if (!broken && check_table_add(table, &add) != -EINVAL)
         flush(&c);
     lock_give(&lock);

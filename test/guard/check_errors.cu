@@ -417,6 +417,38 @@ static void graph(bool bad)
     wait();
 }
 
+// Memory that a graph allocates: blocks of one graph may share addresses, and a graph that runs again has the
+// same ones.
+static void graph_memory(bool bad)
+{
+    cudaStream_t s;
+    cudaGraph_t g;
+    cudaGraphExec_t exec;
+    int *a, *b, *c, last[2], *out = take<int>(2);
+    NEED(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    NEED(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    NEED(cudaMallocAsync(&a, 100 * sizeof *a, s));
+    fill<<<1, 64, 0, s>>>(a, 0l, 100l);
+    NEED(cudaFreeAsync(a, s));
+    NEED(cudaMallocAsync(&b, 5000 * sizeof *b, s));
+    fill<<<1, 64, 0, s>>>(b, 0l, 5000l);
+    NEED(cudaMemcpyAsync(out, b + 4999, sizeof *b, cudaMemcpyDeviceToDevice, s));
+    NEED(cudaMallocAsync(&c, 1000 * sizeof *c, s));
+    fill<<<1, 64, 0, s>>>(c, 0l, 1000l + bad);
+    NEED(cudaMemcpyAsync(out + 1, c + 999, sizeof *c, cudaMemcpyDeviceToDevice, s));
+    NEED(cudaFreeAsync(b, s));
+    NEED(cudaFreeAsync(c, s));
+    NEED(cudaStreamEndCapture(s, &g));
+    NEED(cudaGraphInstantiate(&exec, g, 0));
+    for (int i = 0; i < 3; i++) {
+        NEED(cudaGraphLaunch(exec, s));
+        NEED(cudaStreamSynchronize(s));
+        NEED(cudaMemcpy(last, out, sizeof last, cudaMemcpyDeviceToHost));
+        if (last[0] != 4999 || last[1] != 999)
+            exit(3);
+    }
+}
+
 static void managed(bool bad)
 {
     int *a;
@@ -502,6 +534,7 @@ static const struct check_case cases[] = {
     {"second_through_a_pointer", second_through_a_pointer, "heap-buffer-overflow"},
     {"async", async, "heap-use-after-free"},
     {"graph", graph, "heap-buffer-overflow"},
+    {"graph_memory", graph_memory, "heap-buffer-overflow"},
     {"managed", managed, "heap-buffer-overflow"},
     {"pinned", pinned, "heap-buffer-overflow"},
     {"a_million", a_million, "heap-buffer-overflow"},
