@@ -26,6 +26,7 @@ const char *const pass_check_left_names[PASS_CHECK_LEFTS] = {
 
 #define CALL EDIT_PREFIX "check_call"
 #define JUDGE EDIT_PREFIX "judge"
+#define ENTER EDIT_PREFIX "check_enter"
 // Texts that are inserted cannot declare parameters; registers they can pass.
 #define CALL_BEGIN                                                                                         \
     ".func (.reg .b32 v) " CALL " (.reg .b64 what, .reg .b64 address, .reg .b64 root, .reg .b64 launch)\n" \
@@ -65,10 +66,22 @@ static const char find_text[] = ".func (.reg .b64 v) " FIND " (.reg .b64 pointer
                                 "ret;\n"
                                 "}\n";
 
+// The same for KCHECK_ENTER.
+static const char enter_text[] = ".func " ENTER " (.reg .b64 launch)\n"
+                                 "{\n"
+                                 "{\n"
+                                 ".param .b64 a;\n"
+                                 "st.param.b64 [a], launch;\n"
+                                 "call " KCHECK_ENTER ", (a);\n"
+                                 "}\n"
+                                 "ret;\n"
+                                 "}\n";
+
 uint64_t pass_check_sum(void)
 {
     uint64_t sum = XXH3_64bits(kcheck_functions_ptx, strlen(kcheck_functions_ptx));
     sum = XXH3_64bits_withSeed(pointer_text, sizeof pointer_text, sum);
+    sum = XXH3_64bits_withSeed(enter_text, sizeof enter_text, sum);
     sum = XXH3_64bits_withSeed(find_text, sizeof find_text, sum);
     return XXH3_64bits_withSeed(call_text, sizeof call_text, sum);
 }
@@ -304,6 +317,7 @@ static int open_function(struct check_func *k, struct checking *all, uint32_t in
                              .name = all->c->result->funcs[index].name,
                              .proof = proof,
                              .rest = rest,
+                             .in_place = f == all->c->funcs[index],
                              .flow = {.m = all->c->m, .f = f},
                              .slots = all->slots[index],
                              .hidden = PTX_NONE};
@@ -453,6 +467,7 @@ static int add_text(struct checking *k)
     for (uint32_t i = 0; i < k->c->result->nfuncs; i++)
         pointers |= calls_through_pointers(k->c->funcs[i]);
     out_cstr(&text, pointers ? call_text : pointer_text);
+    out_cstr(&text, enter_text);
     bool heap = calls_malloc(k->c->m) && !given;
     if (heap)
         out_cstr(&text, find_text);
@@ -467,6 +482,7 @@ static int add_text(struct checking *k)
     k->find = heap ? edit_find(k->c->edit, STR(FIND)) : PTX_NONE;
     uint32_t frees = map_get(&k->c->m->globals, STR(PASS_KHEAP_GIVE));
     k->frees = frees == MAP_NONE ? PTX_NONE : frees;
+    k->enter = edit_find(k->c->edit, STR(ENTER));
     return edit_error(k->c->edit);
 }
 
@@ -486,7 +502,8 @@ static int keep_result(struct checking *k)
         return -ENOMEM;
     *to = (struct pass_check){.nkernels = (uint32_t)k->kernels.len,
                               .nsites = (uint32_t)k->sites.len,
-                              .nfuncs = (uint32_t)k->funcs.len};
+                              .nfuncs = (uint32_t)k->funcs.len,
+                              .tag = k->tag};
     to->kernels = ARENA_ARRAY(&r->arena, struct pass_check_kernel, to->nkernels + 1u);
     to->sites = ARENA_ARRAY(&r->arena, struct pass_check_site, to->nsites + 1u);
     to->funcs = ARENA_ARRAY(&r->arena, struct pass_check_func, to->nfuncs + 1u);
@@ -527,7 +544,8 @@ static int rewrite(struct checking *k)
 
 int pass_check(struct pass_context *c)
 {
-    struct checking k = {.c = c};
+    struct str text = c->m->source.text;
+    struct checking k = {.c = c, .tag = XXH3_64bits(text.ptr, text.len) & ((1u << KCHECK_TAG_BITS) - 1)};
     int err = c->result->nfuncs ? rewrite(&k) : 0;
     map_free(&k.by_sym);
     vec_free(&k.sites);

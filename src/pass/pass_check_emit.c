@@ -293,7 +293,7 @@ static bool root_of(struct check_func *k, uint32_t at, struct roots_of root)
 void check_prepare(struct check_func *k, uint32_t at, const struct check_access *a, bool known)
 {
     const struct pass_check_site *site = &k->k->sites.items[a->site];
-    uint32_t flags = site->flags;
+    uint32_t flags = site->flags, number = KCHECK_SITE(k->k->tag, a->site);
     bool global = check_is_global((enum ptx_space)a->mem.space);
     if (root_of(k, at, a->root))
         flags |= KCHECK_ROOT;
@@ -304,15 +304,15 @@ void check_prepare(struct check_func *k, uint32_t at, const struct check_access 
     if (a->align > 1)
         flags |= KCHECK_ALIGNED;
     BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->what),
-           edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, flags)));
+           edit_imm((int64_t)KCHECK_WHAT(number, a->mem.bytes, flags)));
     // A web may hold numbers as well as pointers; those have no bounds.
     if (a->root.kind == ROOTS_WEB && global)
         BEFORE(k, at, "setp.eq.u64 %0, %1, 0;\n@%0 mov.u64 %2, %3;", edit_reg(k->bad), edit_reg(k->root),
                edit_reg(k->what),
-               edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, site->flags | (flags & KCHECK_ALIGNED))));
+               edit_imm((int64_t)KCHECK_WHAT(number, a->mem.bytes, site->flags | (flags & KCHECK_ALIGNED))));
     if (known)
         BEFORE(k, at, "@%0 mov.u64 %1, %2;", edit_reg(k->ok), edit_reg(k->what),
-               edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, flags | KCHECK_INSIDE)));
+               edit_imm((int64_t)KCHECK_WHAT(number, a->mem.bytes, flags | KCHECK_INSIDE)));
 }
 
 void check_call(struct check_func *k, uint32_t at, uint32_t stmt)
@@ -468,10 +468,14 @@ void check_emit(struct check_func *k)
 {
     uint32_t segment = 0;
     size_t pass = 0, whole = 0;
-    if (!k->segments.len && !k->passes.len && !k->wholes.len && !k->frees.len)
+    bool enters = check_enters(k);
+    if (!k->segments.len && !k->passes.len && !k->wholes.len && !k->frees.len && !enters)
         return;
     new_registers(k);
     check_save_open(k);
+    if (enters)
+        edit_entry(k->k->c->edit, "ld.param.u64 %0, [%1];\ncall %2, (%0);", edit_reg(k->size),
+                   edit_sym_at(k->hidden, offsetof(struct kcheck_hidden, launch)), edit_sym(k->k->enter));
     check_bounds_registers(k);
     check_bounds_entry(k);
     for (size_t i = 0; i < k->frees.len; i++)

@@ -25,13 +25,15 @@ struct check_slots {
 // The module.
 struct checking {
     struct pass_context *c;
-    uint32_t variable, call;  // symbols: KCHECK_VARIABLE, the function that calls KCHECK_ACCESS
-    uint32_t find;   // symbol: the function that calls KCHECK_BOUNDS; PTX_NONE: no kernel calls malloc
-    uint32_t frees;  // symbol: what kernels call to free memory, PTX_NONE
-    bool *may_free;  // by index of result->funcs: the function may call it
+    uint32_t variable;     // symbol of KCHECK_VARIABLE
+    uint32_t call, enter;  // those of functions that call KCHECK_ACCESS and KCHECK_ENTER
+    uint32_t find;         // symbol: the function that calls KCHECK_BOUNDS; PTX_NONE: no kernel calls malloc
+    uint32_t frees;        // symbol: what kernels call to free memory, PTX_NONE
+    bool *may_free;        // by index of result->funcs: the function may call it
     struct ptx_func **copies;    // by index of result->funcs: what checked code calls; NULL: unchanged
     struct check_slots **slots;  // by index of result->funcs: NULL if the function's callers pass no bounds
     struct map by_sym;           // names of the program's functions, to indices
+    uint32_t tag;                // of the text
     uint32_t counted_to, lines;  // the text before counted_to has so many line breaks
     VEC(struct pass_check_site) sites;
     VEC(struct pass_check_kernel) kernels;
@@ -134,6 +136,7 @@ struct check_func {
     struct str name;            // the program's
     struct check_proof *proof;  // NULL in functions that are no kernels
     bool rest;                  // checks only what the proof cannot cover
+    bool in_place;              // a function that is no copy: its address is taken
     struct flow flow;
     const struct cfg *cfg;
     const struct reach *reach;
@@ -245,6 +248,8 @@ void check_add_slots(struct checking *k, struct ptx_func *f, struct check_slots 
 // Code for the bounds of a call's arguments; `first` is the call's first item of k->passes. Returns that of
 // the next call.
 size_t check_emit_passes(struct check_func *k, size_t first);
+// Whether the function is a kernel that may call checked functions: they are to know its launch.
+bool check_enters(const struct check_func *k);
 
 // pass_check_free.c: fills k->may_free; finds a function's calls of free; code that judges what they are
 // given, before statement `store`; and code behind a call that may free memory.
