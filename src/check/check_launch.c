@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "check/check_args.h"
+#include "check/check_graph.h"
 #include "check/check_host.h"
+#include "check/check_kernel.h"
 #include "check/check_prove.h"
 #include "context/kernels.h"
 #include "core/epoch.h"
@@ -22,20 +24,6 @@
 enum {
     STACKS = 4096,  // launches whose stacks are kept; a power of two
     NAME = 4096,    // bytes of a kernel's name, with the prefix
-    PAIRS = (LAUNCH_CALL_MORE_BYTES - 16 - KCHECK_HIDDEN) / 16,
-};
-
-// A kernel that may be launched in place of the program's.
-struct variant {
-    const void *handle;     // a CUfunction or CUkernel; NULL: there is none
-    unsigned most_threads;  // that a block of it can have; 0: unknown
-};
-
-// What a launch needs to know of a kernel, in its data of kernels.h. It stays for the life of the process.
-struct check_kernel {
-    struct variant full, rest;
-    const struct pass_check_kernel *checks;
-    const struct check_prove *prove;  // NULL: a proof would save nothing
 };
 
 static unsigned data_number;
@@ -70,7 +58,7 @@ static const struct pass_check_kernel *find_checks(const struct pass_check *chec
     return NULL;
 }
 
-static struct check_kernel *kernel_of(const void *handle)
+const struct check_kernel *check_kernel_of(const void *handle)
 {
     struct kernel *k = handle ? kernels_find(handle) : NULL;
     // Acquire: pairs with the release in keep.
@@ -92,16 +80,16 @@ static unsigned most_threads(const void *variant, enum kernels_kind kind)
                : 0;
 }
 
-static struct variant variant_of(const void *handle, enum kernels_kind kind, const void *owner,
-                                 struct kernel *stands_for)
+static struct check_variant variant_of(const void *handle, enum kernels_kind kind, const void *owner,
+                                       struct kernel *stands_for)
 {
     if (!handle)
-        return (struct variant){NULL, 0};
+        return (struct check_variant){NULL, 0};
     kernels_found(handle, kind, owner, NULL);
     struct kernel *instead = kernels_get(handle);
     if (instead)
         kernels_stands_for(instead, stands_for);
-    return (struct variant){handle, most_threads(handle, kind)};
+    return (struct check_variant){handle, most_threads(handle, kind)};
 }
 
 static void keep(const void *handle, enum kernels_kind kind, const void *owner, const void *full,
@@ -143,7 +131,7 @@ void check_launch_found(const void *handle, const void *owner, const char *name)
 {
     const struct kernel *k = kernels_find(handle);
     const struct pass_check_kernel *checks =
-        k && name && !kernel_of(handle) ? find_checks(check_host_checks(owner), name) : NULL;
+        k && name && !check_kernel_of(handle) ? find_checks(check_host_checks(owner), name) : NULL;
     if (!checks)
         return;
     enum kernels_kind kind = atomic_load_explicit(&k->kind, memory_order_acquire);
@@ -156,9 +144,9 @@ void check_launch_found(const void *handle, const void *owner, const char *name)
 
 void check_launch_function_of(CUfunction function, CUkernel kernel)
 {
-    const struct check_kernel *c = kernel_of(kernel);
+    const struct check_kernel *c = check_kernel_of(kernel);
     CUfunction full = NULL, rest = NULL;
-    if (!c || kernel_of(function) || guard.real.cuKernelGetFunction(&full, (CUkernel)c->full.handle))
+    if (!c || check_kernel_of(function) || guard.real.cuKernelGetFunction(&full, (CUkernel)c->full.handle))
         return;
     if (c->rest.handle && guard.real.cuKernelGetFunction(&rest, (CUkernel)c->rest.handle))
         rest = NULL;
@@ -169,7 +157,7 @@ void check_launch_function_of(CUfunction function, CUkernel kernel)
 
 const void *check_launch_variant(const void *handle, unsigned n)
 {
-    const struct check_kernel *c = kernel_of(handle);
+    const struct check_kernel *c = check_kernel_of(handle);
     return !c || n > 1 ? NULL : n == 0 ? c->full.handle : c->rest.handle;
 }
 
@@ -207,6 +195,12 @@ uint32_t check_launch_stack(uint64_t number, enum driver_id *call)
     return known ? atomic_load_explicit(&stacks[number % STACKS].stack, memory_order_relaxed) : 0;
 }
 
+void check_launch_set_proved(uint64_t number, const struct check_prove *proved)
+{
+    if (is_kept(number))
+        atomic_store_explicit(&stacks[number % STACKS].proved, proved, memory_order_relaxed);
+}
+
 bool check_launch_was_proved(uint64_t number, uint32_t site)
 {
     const struct check_prove *proved =
@@ -225,8 +219,8 @@ static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span)
     return kcheck_pair(b->range.base, b->range.size, span);
 }
 
-static void fill_pairs(const struct pass_check_variant *v, const char *bytes, size_t size,
-                       struct kcheck_pair *pairs)
+void check_kernel_pairs(const struct pass_check_variant *v, const char *bytes, size_t size,
+                        struct kcheck_pair *pairs)
 {
     unsigned section = epoch_enter();
     for (uint32_t i = 0; i < v->npairs; i++) {
@@ -255,15 +249,14 @@ static bool fits_together(const struct launch_call *l, const void *variant)
 }
 
 // Returns whether a block of the launch is not larger than those that the variant can have.
-static bool fits_block(const struct launch_call *l, const struct variant *v)
+static bool fits_block(const struct launch_call *l, const struct check_variant *v)
 {
     return !v->most_threads || (uint64_t)l->block[0] * l->block[1] * l->block[2] <= v->most_threads;
 }
 
-// Returns whether a variant with so many pairs can be launched with this shape.
-static bool fits(const struct launch_call *l, const struct variant *v, uint32_t npairs)
+bool check_kernel_fits(const struct launch_call *l, const struct check_variant *v, uint32_t npairs)
 {
-    return npairs <= PAIRS && fits_block(l, v) &&
+    return npairs <= CHECK_KERNEL_PAIRS && fits_block(l, v) &&
            (!launch_call_is_cooperative(l) || fits_together(l, v->handle));
 }
 
@@ -287,35 +280,39 @@ static void launch_bare(const struct launch_call *l)
     }
 }
 
-// Launches a variant in place of the kernel. Returns false if it does not fit.
-static bool launch_variant(const struct launch_call *l, const struct variant *v,
-                           const struct pass_check_variant *about, const void *bytes, size_t size,
-                           const struct check_prove *proved)
+// Returns whether the kernel becomes a node of a graph, which may run when other buffers are there. A node
+// that check_graph.h keeps up to date is set as a kernel is launched.
+static bool is_deferred(const struct launch_call *l, const struct check_kernel *c)
 {
-    struct {
-        struct kcheck_hidden head;
-        struct kcheck_pair pairs[PAIRS];
-    } hidden;
-    _Static_assert(sizeof hidden.head == KCHECK_HIDDEN, "the pairs follow it");
-    if (!fits(l, v, about->npairs))
+    if (!l->node)
+        return launch_call_is_captured(l);
+    return !l->node->exec || !check_kernel_fits(l, &c->full, c->checks->full.npairs) ||
+           !check_graph_keeps(l->node->exec, l->node->node);
+}
+
+// Launches a variant in place of the kernel. Returns false if it does not fit.
+static bool launch_variant(const struct launch_call *l, const struct check_variant *v,
+                           const struct pass_check_variant *about, const void *bytes, size_t size,
+                           bool deferred, const struct check_prove *proved)
+{
+    struct check_hidden hidden;
+    if (!check_kernel_fits(l, v, about->npairs))
         return false;
     hidden.head = (struct kcheck_hidden){note_launch(l->call, l->function, proved), 0};
-    if (l->node || launch_call_is_captured(l))
+    if (deferred)
         memset(hidden.pairs, 0, about->npairs * sizeof *hidden.pairs);
     else
-        fill_pairs(about, bytes, size, hidden.pairs);
+        check_kernel_pairs(about, bytes, size, hidden.pairs);
     size_t all = KCHECK_HIDDEN + about->npairs * sizeof *hidden.pairs;
     assert(all == about->hidden_bytes);
     return launch_call_append(l, &hidden, all, 16) && launch_call_replace(l, v->handle);
 }
 
-// Returns whether the launch is proved, so that not all checks are needed. A graph may run when other buffers
-// are there.
-static bool is_proved(const struct launch_call *l, const struct check_kernel *c, const void *bytes,
-                      size_t size)
+bool check_kernel_is_proved(const struct launch_call *l, const struct check_kernel *k, const void *bytes,
+                            size_t size)
 {
-    return guard.options.proofs != OPTION_PROOFS_OFF && c->prove && fits_block(l, &c->full) && !l->node &&
-           !launch_call_is_captured(l) && check_prove_holds(c->prove, l, bytes, size);
+    return guard.options.proofs != OPTION_PROOFS_OFF && k->prove && fits_block(l, &k->full) &&
+           check_prove_holds(k->prove, l, bytes, size);
 }
 
 // Returns whether the proved launch is made without the checks that the proof spares.
@@ -326,7 +323,7 @@ static bool launch_proved(const struct launch_call *l, const struct check_kernel
         guard_count(GUARD_CHECK_PROVED);
         return true;
     }
-    if (!c->rest.handle || !launch_variant(l, &c->rest, &c->checks->rest, bytes, size, NULL))
+    if (!c->rest.handle || !launch_variant(l, &c->rest, &c->checks->rest, bytes, size, false, NULL))
         return false;
     guard_count(GUARD_CHECK_PROVED_PART);
     return true;
@@ -334,11 +331,13 @@ static bool launch_proved(const struct launch_call *l, const struct check_kernel
 
 void check_launch(const struct launch_call *l)
 {
-    const struct check_kernel *c = kernel_of(l->function);
+    const struct check_kernel *c = check_kernel_of(l->function);
     const void *bytes;
     size_t size;
-    if (!l->function)
+    if (!l->function) {
+        check_graph_launch(l->graph);
         return;
+    }
     if (!c) {
         launch_bare(l);
         return;
@@ -347,8 +346,12 @@ void check_launch(const struct launch_call *l)
         guard_count(GUARD_CHECK_UNFIT);
         return;
     }
-    bool proved = is_proved(l, c, bytes, size), both = guard.options.proofs == OPTION_PROOFS_CHECK;
-    bool checked = (proved && !both && launch_proved(l, c, bytes, size)) ||
-                   launch_variant(l, &c->full, &c->checks->full, bytes, size, proved ? c->prove : NULL);
+    bool deferred = is_deferred(l, c), both = guard.options.proofs == OPTION_PROOFS_CHECK;
+    bool proved = !deferred && check_kernel_is_proved(l, c, bytes, size);
+    bool checked =
+        (proved && !both && launch_proved(l, c, bytes, size)) ||
+        launch_variant(l, &c->full, &c->checks->full, bytes, size, deferred, proved ? c->prove : NULL);
     guard_count(checked ? GUARD_CHECK_LAUNCHES : GUARD_CHECK_UNFIT);
+    if (checked && !proved)
+        guard_count(GUARD_CHECK_UNPROVED);
 }

@@ -3,8 +3,9 @@
 // its parameters point into (kcheck.h). If a proof (check_prove.h) covers all checks, the program's own
 // kernel is launched instead, and if it covers some, the variant that makes the others.
 //
-// A kernel that has no variant, or whose parameters cannot be read, runs as it is and is counted. In graphs,
-// whose buffers may change before they run, no bounds are passed: kernels look up every root.
+// A kernel that has no variant, or whose parameters cannot be read, runs as it is and is counted. Kernels in
+// graphs, whose buffers may change before they run, are passed no bounds and look up every root, until
+// check_graph.h gives them some.
 #ifndef MOAT_CHECK_CHECK_LAUNCH_H
 #define MOAT_CHECK_CHECK_LAUNCH_H
 
@@ -14,6 +15,7 @@
 #include "driver/driver.h"
 
 struct launch_call;
+struct check_prove;
 
 int check_launch_start(void);  // 0 or -ENOMEM
 
@@ -27,6 +29,8 @@ const void *check_launch_variant(const void *handle, unsigned n);
 // Returns the host's call stack of a launch by its number, and the call; 0: no longer known.
 uint32_t check_launch_stack(uint64_t number, enum driver_id *call);
 const char *check_launch_kernel(uint64_t number);  // NULL: no longer known
+// Sets what was proved of a launch that is made with all checks; NULL: nothing.
+void check_launch_set_proved(uint64_t number, const struct check_prove *proved);
 // Returns whether a launch was made with all checks though it was proved that the access at a site is right.
 bool check_launch_was_proved(uint64_t number, uint32_t site);
 

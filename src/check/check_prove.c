@@ -3,11 +3,13 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include <xxhash.h>
 
 #include "base/mem.h"
 #include "core/epoch.h"
+#include "core/guard.h"
 #include "core/lock.h"
 #include "flow/judge.h"
 #include "flow/proof_memo.h"
@@ -205,6 +207,13 @@ static bool all_right(const struct check_prove *p, const struct proof_launch *l)
     return right;
 }
 
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 bool check_prove_holds(const struct check_prove *p, const struct launch_call *l, const void *bytes,
                        size_t size)
 {
@@ -215,9 +224,11 @@ bool check_prove_holds(const struct check_prove *p, const struct launch_call *l,
                                   .params = bytes};
     if (!p->asks)  // the kernel accesses nothing that is checked
         return true;
+    uint64_t start = now();
     lock_take(&p->area->lock);
     bool holds = all_right(p, &launch);
     lock_give(&p->area->lock);
+    guard_add(GUARD_CHECK_PROVING, now() - start);
     return holds;
 }
 
