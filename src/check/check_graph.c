@@ -138,12 +138,12 @@ static void choose(struct choice *c, struct node *n)
     const struct launch_call l = call_of(n);
     const struct check_kernel *k = n->kernel;
     bool both = guard.options.proofs == OPTION_PROOFS_CHECK;
-    bool proved = check_kernel_is_proved(&l, k, n->bytes, n->size);
-    n->failed |= !proved;
+    enum check_proved proved = check_kernel_proved(&l, k, n->bytes, n->size);
+    n->failed |= proved == CHECK_PROVED_NOTHING;
     // An error of an earlier run, which was not proved, may not have been read yet.
     if (both)
-        check_launch_set_proved(n->launch, n->failed ? NULL : k->prove);
-    if (proved && !both && k->checks->proved == PASS_CHECK_BARE)
+        check_launch_set_proved(n->launch, k->prove, n->failed ? CHECK_PROVED_NOTHING : proved);
+    if (proved == CHECK_PROVED_ALL && !both)
         *c = (struct choice){.runs = RUNS_BARE, .handle = n->own->handle};
     else if (proved && !both && k->rest.handle && check_kernel_fits(&l, &k->rest, k->checks->rest.npairs))
         choose_variant(c, n, RUNS_REST, true);
@@ -205,7 +205,7 @@ static void make_safe(const struct exec *e, struct node *n)
 {
     struct choice c;
     choose_variant(&c, n, RUNS_FULL, false);
-    check_launch_set_proved(n->launch, NULL);
+    check_launch_set_proved(n->launch, NULL, CHECK_PROVED_NOTHING);
     if (n->set != hash_of(&c) && !set_node(e, n, &c))
         note_refused(n);
 }

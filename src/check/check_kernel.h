@@ -7,11 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "check/check_prove.h"
 #include "kcheck/kcheck.h"
 #include "launch/launch_call.h"
 #include "pass/pass_check.h"
-
-struct check_prove;
 
 enum { CHECK_KERNEL_PAIRS = (LAUNCH_CALL_MORE_BYTES - 16 - KCHECK_HIDDEN) / 16 };
 
@@ -45,8 +44,8 @@ bool check_kernel_fits(const struct launch_call *l, const struct check_variant *
 void check_kernel_pairs(const struct pass_check_variant *v, const char *bytes, size_t size,
                         struct kcheck_pair *pairs);
 
-// Returns whether the launch is proved with the buffers as they are now, so that not all checks are needed.
-bool check_kernel_is_proved(const struct launch_call *l, const struct check_kernel *k, const void *bytes,
-                            size_t size);
+// Returns what is proved of the launch with the buffers as they are now.
+enum check_proved check_kernel_proved(const struct launch_call *l, const struct check_kernel *k,
+                                      const void *bytes, size_t size);
 
 #endif

@@ -36,8 +36,9 @@ static struct {
     _Atomic uint32_t stack;
     _Atomic enum driver_id call;
     _Atomic(const void *) function;
-    // Of a launch that was proved and checked all the same: what was proved.
-    _Atomic(const struct check_prove *) proved;
+    // Of a launch that was proved and checked all the same.
+    _Atomic(const struct check_prove *) proof;
+    _Atomic enum check_proved proved;
 } stacks[STACKS];
 
 int check_launch_start(void)
@@ -136,7 +137,7 @@ void check_launch_found(const void *handle, const void *owner, const char *name)
         return;
     enum kernels_kind kind = atomic_load_explicit(&k->kind, memory_order_acquire);
     const void *full = find_variant(owner, kind, KCHECK_PREFIX, name), *rest = NULL;
-    if (full && checks->proved == PASS_CHECK_REST)
+    if (full && pass_check_has_rest(checks->proved))
         rest = find_variant(owner, kind, KCHECK_REST_PREFIX, name);
     if (full)
         keep(handle, kind, owner, full, rest, checks);
@@ -163,13 +164,15 @@ const void *check_launch_variant(const void *handle, unsigned n)
 
 // --- launches ----------------------------------------------------------------------------------------------
 
-static uint64_t note_launch(enum driver_id call, const void *function, const struct check_prove *proved)
+static uint64_t note_launch(enum driver_id call, const void *function, const struct check_prove *proof,
+                            enum check_proved proved)
 {
     uint64_t number = atomic_fetch_add_explicit(&launches, 1, memory_order_relaxed) + 1;
     uint32_t stack = stack_capture(NULL, (unsigned)guard.options.stack_depth);
     atomic_store_explicit(&stacks[number % STACKS].stack, stack, memory_order_relaxed);
     atomic_store_explicit(&stacks[number % STACKS].call, call, memory_order_relaxed);
     atomic_store_explicit(&stacks[number % STACKS].function, function, memory_order_relaxed);
+    atomic_store_explicit(&stacks[number % STACKS].proof, proof, memory_order_relaxed);
     atomic_store_explicit(&stacks[number % STACKS].proved, proved, memory_order_relaxed);
     atomic_store_explicit(&stacks[number % STACKS].number, number, memory_order_relaxed);
     return number;
@@ -195,17 +198,21 @@ uint32_t check_launch_stack(uint64_t number, enum driver_id *call)
     return known ? atomic_load_explicit(&stacks[number % STACKS].stack, memory_order_relaxed) : 0;
 }
 
-void check_launch_set_proved(uint64_t number, const struct check_prove *proved)
+void check_launch_set_proved(uint64_t number, const struct check_prove *proof, enum check_proved proved)
 {
-    if (is_kept(number))
-        atomic_store_explicit(&stacks[number % STACKS].proved, proved, memory_order_relaxed);
+    if (!is_kept(number))
+        return;
+    atomic_store_explicit(&stacks[number % STACKS].proof, proof, memory_order_relaxed);
+    atomic_store_explicit(&stacks[number % STACKS].proved, proved, memory_order_relaxed);
 }
 
 bool check_launch_was_proved(uint64_t number, uint32_t site)
 {
-    const struct check_prove *proved =
-        is_kept(number) ? atomic_load_explicit(&stacks[number % STACKS].proved, memory_order_relaxed) : NULL;
-    return proved && check_prove_says(proved, site);
+    const struct check_prove *proof =
+        is_kept(number) ? atomic_load_explicit(&stacks[number % STACKS].proof, memory_order_relaxed) : NULL;
+    return proof &&
+           check_prove_says(
+               proof, atomic_load_explicit(&stacks[number % STACKS].proved, memory_order_relaxed), site);
 }
 
 // Returns the bounds of the block that a pointer is in. Call it inside an epoch section.
@@ -291,14 +298,15 @@ static bool is_deferred(const struct launch_call *l, const struct check_kernel *
 }
 
 // Launches a variant in place of the kernel. Returns false if it does not fit.
-static bool launch_variant(const struct launch_call *l, const struct check_variant *v,
-                           const struct pass_check_variant *about, const void *bytes, size_t size,
-                           bool deferred, const struct check_prove *proved)
+static bool launch_variant(const struct launch_call *l, const struct check_kernel *c, bool rest,
+                           const void *bytes, size_t size, bool deferred, enum check_proved proved)
 {
+    const struct check_variant *v = rest ? &c->rest : &c->full;
+    const struct pass_check_variant *about = rest ? &c->checks->rest : &c->checks->full;
     struct check_hidden hidden;
     if (!check_kernel_fits(l, v, about->npairs))
         return false;
-    hidden.head = (struct kcheck_hidden){note_launch(l->call, l->function, proved), 0};
+    hidden.head = (struct kcheck_hidden){note_launch(l->call, l->function, c->prove, proved), 0};
     if (deferred)
         memset(hidden.pairs, 0, about->npairs * sizeof *hidden.pairs);
     else
@@ -308,22 +316,22 @@ static bool launch_variant(const struct launch_call *l, const struct check_varia
     return launch_call_append(l, &hidden, all, 16) && launch_call_replace(l, v->handle);
 }
 
-bool check_kernel_is_proved(const struct launch_call *l, const struct check_kernel *k, const void *bytes,
-                            size_t size)
+enum check_proved check_kernel_proved(const struct launch_call *l, const struct check_kernel *k,
+                                      const void *bytes, size_t size)
 {
-    return guard.options.proofs != OPTION_PROOFS_OFF && k->prove && fits_block(l, &k->full) &&
-           check_prove_holds(k->prove, l, bytes, size);
+    bool can = guard.options.proofs != OPTION_PROOFS_OFF && k->prove && fits_block(l, &k->full);
+    return can ? check_prove_holds(k->prove, l, bytes, size) : CHECK_PROVED_NOTHING;
 }
 
-// Returns whether the proved launch is made without the checks that the proof spares.
+// Returns whether the launch is made without the checks that the proof spares.
 static bool launch_proved(const struct launch_call *l, const struct check_kernel *c, const void *bytes,
-                          size_t size)
+                          size_t size, enum check_proved proved)
 {
-    if (c->checks->proved == PASS_CHECK_BARE) {
+    if (proved == CHECK_PROVED_ALL) {
         guard_count(GUARD_CHECK_PROVED);
         return true;
     }
-    if (!c->rest.handle || !launch_variant(l, &c->rest, &c->checks->rest, bytes, size, false, NULL))
+    if (!c->rest.handle || !launch_variant(l, c, true, bytes, size, false, CHECK_PROVED_NOTHING))
         return false;
     guard_count(GUARD_CHECK_PROVED_PART);
     return true;
@@ -347,10 +355,9 @@ void check_launch(const struct launch_call *l)
         return;
     }
     bool deferred = is_deferred(l, c), both = guard.options.proofs == OPTION_PROOFS_CHECK;
-    bool proved = !deferred && check_kernel_is_proved(l, c, bytes, size);
-    bool checked =
-        (proved && !both && launch_proved(l, c, bytes, size)) ||
-        launch_variant(l, &c->full, &c->checks->full, bytes, size, deferred, proved ? c->prove : NULL);
+    enum check_proved proved = deferred ? CHECK_PROVED_NOTHING : check_kernel_proved(l, c, bytes, size);
+    bool checked = (proved && !both && launch_proved(l, c, bytes, size, proved)) ||
+                   launch_variant(l, c, false, bytes, size, deferred, proved);
     guard_count(checked ? GUARD_CHECK_LAUNCHES : GUARD_CHECK_UNFIT);
     if (checked && !proved)
         guard_count(GUARD_CHECK_UNPROVED);

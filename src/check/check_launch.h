@@ -12,10 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "check/check_prove.h"
 #include "driver/driver.h"
 
 struct launch_call;
-struct check_prove;
 
 int check_launch_start(void);  // 0 or -ENOMEM
 
@@ -29,8 +29,8 @@ const void *check_launch_variant(const void *handle, unsigned n);
 // Returns the host's call stack of a launch by its number, and the call; 0: no longer known.
 uint32_t check_launch_stack(uint64_t number, enum driver_id *call);
 const char *check_launch_kernel(uint64_t number);  // NULL: no longer known
-// Sets what was proved of a launch that is made with all checks; NULL: nothing.
-void check_launch_set_proved(uint64_t number, const struct check_prove *proved);
+// Sets what was proved of a launch that is made with all checks.
+void check_launch_set_proved(uint64_t number, const struct check_prove *proof, enum check_proved proved);
 // Returns whether a launch was made with all checks though it was proved that the access at a site is right.
 bool check_launch_was_proved(uint64_t number, uint32_t site);
 

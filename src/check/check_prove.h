@@ -22,12 +22,16 @@ struct check_prove;
 // Returns NULL if a proof would save nothing, or out of memory.
 const struct check_prove *check_prove_found(const struct pass_check_kernel *kernel);
 
-// Returns whether the launch is proved. bytes: the program's parameters.
-bool check_prove_holds(const struct check_prove *p, const struct launch_call *l, const void *bytes,
-                       size_t size);
+// What a proof says of a launch: nothing; that the accesses are right which the rest variant leaves out; that
+// all are.
+enum check_proved { CHECK_PROVED_NOTHING, CHECK_PROVED_REST, CHECK_PROVED_ALL };
 
-// Returns whether a proof that holds says that the access at a site is right.
-bool check_prove_says(const struct check_prove *p, uint32_t site);
+// bytes: the program's parameters.
+enum check_proved check_prove_holds(const struct check_prove *p, const struct launch_call *l,
+                                    const void *bytes, size_t size);
+
+// Returns whether a proof that said so much of a launch said that the access at a site is right.
+bool check_prove_says(const struct check_prove *p, enum check_proved proved, uint32_t site);
 
 void check_prove_after_fork(void);
 

@@ -155,7 +155,7 @@ static bool rows_valid(const struct proof *p)
     for (uint32_t i = 0; i < p->head->nroots; i++) {
         const struct proof_root *r = &p->roots[i];
         if (r->kind >= PROOF_ROOT_KINDS || r->name_len > p->head->names ||
-            r->name > p->head->names - r->name_len || r->strong > 1)
+            r->name > p->head->names - r->name_len || r->strong > 1 || r->power > PROOF_MOST_POWER)
             return false;
         if (r->kind == PROOF_ROOT_PARAM && (p->head->params < 8 || r->at > p->head->params - 8))
             return false;

@@ -481,6 +481,37 @@ static void exactness(void **state)
     ptx_free(m);
 }
 
+// A distance of n * i + m bytes, and one with a remainder of i.
+static void alignment(void **state)
+{
+    (void)state;
+    struct ptx_module *m =
+        parse(HEAD "mul.wide.u32 %d3, %r2, %n; cvt.u64.u32 %d4, %m; add.s64 %d5, %d3, %d4;\n"
+                   "add.s64 %d6, %a, %d5; st.global.u8 [%d6+8], %h1;\n" TAIL);
+    struct ranges *r = build(m);
+    static const struct {
+        int n, m;
+        unsigned power, residue;
+    } cases[] = {{16, 4, 4, 12}, {12, 0, 2, 0}, {12, 5, 2, 1}, {5, 0, 0, 0}, {64, 61, 5, 5}, {0, 3, 5, 11}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct proof_bound b =
+            evaluate(r, &(struct row){.grid = 1, .block = 32, .n = cases[i].n, .m = cases[i].m});
+        assert_int_equal(b.verdict, PROOF_BOUNDED);
+        assert_int_equal(b.power, cases[i].power);
+        assert_int_equal(b.residue, cases[i].residue);
+    }
+    ranges_free(r);
+    ptx_free(m);
+    m = parse(HEAD "rem.u32 %r3, %r2, 3; mad.lo.s32 %r4, %r3, 3, %r2; mul.wide.u32 %d3, %r4, 4;\n"
+                   "add.s64 %d6, %a, %d3; st.global.u8 [%d6], %h1;\n" TAIL);
+    r = build(m);
+    struct proof_bound b = evaluate(r, &(struct row){.grid = 1, .block = 32});
+    assert_int_equal(b.verdict, PROOF_BOUNDED);
+    assert_int_equal(b.power, 2);
+    ranges_free(r);
+    ptx_free(m);
+}
+
 // Which of its ways a switch takes is a condition of its own.
 static void exact_behind_switch(void **state)
 {
@@ -572,11 +603,9 @@ static void damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_rows),
-        cmocka_unit_test(exactness),
-        cmocka_unit_test(exact_behind_switch),
-        cmocka_unit_test(refused_launches),
-        cmocka_unit_test(touched),
+        cmocka_unit_test(all_rows),         cmocka_unit_test(exactness),
+        cmocka_unit_test(alignment),        cmocka_unit_test(exact_behind_switch),
+        cmocka_unit_test(refused_launches), cmocka_unit_test(touched),
         cmocka_unit_test(damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

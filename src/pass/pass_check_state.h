@@ -99,6 +99,8 @@ struct check_proof {
     struct ranges *ranges;  // NULL: nothing
     struct arena arena;
     bool *may_cover;    // by access of the proof: a usual launch bounds it
+    uint8_t *powers;    // by access of the proof: of two, of which a usual launch makes distances multiples
+    bool depends;       // what a usual launch does not bound, others may
     uint32_t *site_at;  // by statement: the site of its first access, PTX_NONE
     // By statement: its first access of the proof, PROOF_NONE. Those of one statement stand together.
     uint32_t *access_at;

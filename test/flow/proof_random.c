@@ -607,6 +607,10 @@ static bool agrees(int k, const struct proof_bound *b, const int64_t *log, const
             ? root->kind != PROOF_ROOT_SHARED
             : root->kind != PROOF_ROOT_PARAM || root->param != 1u + (unsigned)g.access[k].root)
         return false;
+    *why = "an address is not of its residue";
+    for (int i = 0; i < 2 && log[0] <= log[1]; i++)
+        if (((uint64_t)log[i] - b->residue) & ((1u << b->power) - 1))
+            return false;
     *why = "an access lies outside of its bound";
     return log[0] >= b->lowest && log[1] + g.access[k].bytes - 1 <= b->highest;
 }
