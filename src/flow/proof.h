@@ -101,7 +101,7 @@ struct proof_root {
     uint32_t name_len;
     uint32_t strong;  // PARAM: 1 if the function uses it as a pointer, 0 if it may be a number
     uint32_t power;   // variables: they are at a multiple of 2^power, at most PROOF_MOST_POWER
-    uint64_t size;  // variables: bytes; 0 if the declaration does not say: dynamic shared memory
+    uint64_t size;    // variables: bytes; 0 if the declaration does not say: dynamic shared memory
 };
 
 enum { PROOF_READS = 1, PROOF_WRITES = 2, PROOF_ATOMIC = 4 };

@@ -30,6 +30,14 @@
 #define STORE(reg) "mul.wide.s32 %d8, " reg ", 4; add.s64 %d9, %a, %d8; st.global.u32 [%d9], %r1;\n"
 #define STORE_U(reg) "mul.wide.u32 %d8, " reg ", 4; add.s64 %d9, %a, %d8; st.global.u32 [%d9], %r1;\n"
 
+// What a compiler puts before an unrolled loop: of all rounds, whose number is
+// (max(i + MORE, n) - 1 - i) / 128 + 1, the last one, two or three.
+#define ROUNDS(more)                                                                                         \
+    "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\nadd.s32 %r3, %i, " more "; max.s32 %r4, %r3, %n; not.b32 %r5, " \
+    "%i; add.s32 %r6, %r4, %r5;\nshr.u32 %r7, %r6, 7; add.s32 %r8, %r7, 1; and.b32 %r9, %r8, 3; "            \
+    "setp.eq.s32 %p2, %r9, 0; @%p2 bra END;\nmov.u32 %r10, %i;\nLOOP: " STORE(                               \
+        "%r10") "add.s32 %r10, %r10, 128; add.s32 %r9, %r9, -1; setp.ne.s32 %p3, %r9, 0; @%p3 bra LOOP;\n"
+
 struct row {
     const char *name, *body;
     uint32_t grid, block;
@@ -49,6 +57,39 @@ static const struct row rows[] = {
     {"guard that never holds", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i"), 4, 256, 0, 0, 0,
      UNREACHABLE},
     // 2^24 * 256 threads: i wraps to negative numbers, which pass the guard.
+    {"rounds before an unrolled loop", ROUNDS("128"), 3, 128, 300, 0, 0, BOUNDED, 0, 1199},
+    {"one round too many", ROUNDS("256"), 3, 128, 300, 0, 0, BOUNDED, 0, 2047},
+    {"rounds whose number wraps", ROUNDS("128"), 1 << 24, 128, INT32_MAX - 50, 0, 0, UNKNOWN(WRAPS)},
+    {"smaller one of two, divided",  // at most 255 / 4, and at least 0 / 4
+     "min.s32 %r3, %i, %n; shr.s32 %r4, %r3, 2; setp.lt.s32 %p1, %r3, 0; @%p1 bra END;\n" STORE("%r4"), 4,
+     256, 255, 0, 0, BOUNDED, 0, 255},
+    {"maximum less one of its forms",  // max(i, 68) + 255 - i is at least 255, at most 323
+     "max.s32 %r3, %i, 68; add.s32 %r4, %r3, 255; sub.s32 %r5, %r4, %i;\n" STORE("%r5"), 1, 256, 0, 0, 0,
+     BOUNDED, 1020, 1295},
+    {"minima that differ by a constant",  // min(n, i) - (min(n + 1, i + 1) - 1)
+     "min.s32 %r3, %n, %i; add.s32 %r4, %i, 1; add.s32 %r5, %n, 1; min.s32 %r6, %r4, %r5;\nsub.s32 %r7, %r6, "
+     "%r3;\n" STORE("%r7"),
+     4, 256, 300, 0, 0, BOUNDED, 4, 7},
+    {"maximum with a loaded number", "ld.global.u32 %r3, [%a]; max.s32 %r4, %i, %r3;\n" STORE("%r4"), 4, 256,
+     0, 0, 0, UNKNOWN(LOADED_INDEX)},
+    {"greater one of two, divided", "max.s32 %r3, %i, 68; shr.s32 %r4, %r3, 2;\n" STORE("%r4"), 1, 256, 0, 0,
+     0, BOUNDED, 68, 255},
+    {"minimum of another way",  // of which it is known that i is at least 100
+     "setp.lt.u32 %p1, %r2, 10; @%p1 bra LOW; setp.lt.s32 %p2, %i, 100; @%p2 bra END;\n"
+     "min.s32 %r3, %i, %n;\n" STORE("%r3") "bra END;\nLOW: min.s32 %r4, %i, %n;\n" STORE("%r4"),
+     4, 256, 200, 0, 0, BOUNDED, 0, 803},
+    {"minimum of the other way",
+     "setp.ge.u32 %p1, %r2, 10; @%p1 bra LOW; setp.lt.s32 %p2, %i, 100; @%p2 bra END;\n"
+     "min.s32 %r3, %i, %n;\n" STORE("%r3") "bra END;\nLOW: min.s32 %r4, %i, %n;\n" STORE("%r4"),
+     4, 256, 200, 0, 0, BOUNDED, 40, 803},
+    {"minima that do not, in order",
+     "min.s32 %r3, %i, %n; add.s32 %r4, %i, 1; add.s32 %r5, %n, 2; min.s32 %r6, %r4, %r5;\nsub.s32 %r7, %r6, "
+     "%r3;\n" STORE("%r7"),
+     4, 256, 300, 0, 0, BOUNDED, -1196, 11},
+    {"minima that do not",
+     "min.s32 %r3, %n, %i; add.s32 %r4, %i, 1; add.s32 %r5, %n, 2; min.s32 %r6, %r4, %r5;\nsub.s32 %r7, %r6, "
+     "%r3;\n" STORE("%r7"),
+     4, 256, 300, 0, 0, BOUNDED, -1196, 11},
     {"good grid", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i"), 1 << 22, 256, 1 << 20, 0, 0,
      BOUNDED, 0, (4 << 20) - 1},
     {"bad grid", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i"), 1 << 24, 256, 1 << 20, 0, 0,

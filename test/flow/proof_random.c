@@ -445,6 +445,41 @@ static void loop(int depth)
     offer(wide ? &g.d : &g.r, i);
 }
 
+// The rounds that a compiler puts before an unrolled loop: their number is the low bits of that of all
+// rounds, which is computed from a maximum. Now and then some of it is wrong.
+static void remainder_loop(int depth)
+{
+    int top = g.nlabels++, end = g.nlabels++, pred = g.np++, i = g.nr++, most = g.nr++, count = g.nr++;
+    unsigned shift = below(7);
+    int step = 1 << shift, less = below(5) ? 0 : (int)below(2 * (unsigned)step + 1), limit = pick(&g.r);
+    const char *type = below(6) ? "s" : "u";
+    both("mov.u32 %%r%d, %%r%d;\n", i, pick(&g.r));
+    if (below(4))
+        both("min.s32 %%r%d, %%r%d, %d;\n", limit = g.nr++, pick(&g.r), 1 + (int)below(2000));
+    if (below(8))
+        both("setp.ge.%s32 %%p%d, %%r%d, %%r%d;\n@%%p%d bra L%d;\n", type, pred, i, limit, pred, end);
+    both("add.s32 %%r%d, %%r%d, %d;\nmax.%s32 %%r%d, %%r%d, %%r%d;\n", most, i, step - less, type, most, most,
+         limit);
+    both("add.s32 %%r%d, %%r%d, %d;\nsub.s32 %%r%d, %%r%d, %%r%d;\n", count, most, below(5) ? -1 : step - 1,
+         count, count, i);
+    if (below(2))
+        both("shr.u32 %%r%d, %%r%d, %u;\n", count, count, shift);
+    else
+        both("div.%s32 %%r%d, %%r%d, %d;\n", below(4) ? "u" : "s", count, count, step);
+    if (below(4))
+        both("and.b32 %%r%d, %%r%d, %d;\n", count, count, below(2) ? 3 : 1);
+    both("setp.eq.s32 %%p%d, %%r%d, 0;\n@%%p%d bra L%d;\nL%d:\n", pred, count, pred, end, top);
+    use_fuel();
+    struct marks m = mark();
+    offer(&g.r, i);
+    access_memory();
+    statements((int)below(3), depth - 1);
+    release(m);
+    both("add.s32 %%r%d, %%r%d, %d;\nadd.s32 %%r%d, %%r%d, -1;\n", i, i, step, count, count);
+    both("setp.ne.s32 %%p%d, %%r%d, 0;\n@%%p%d bra L%d;\nL%d:\n", pred, count, pred, top, end);
+    offer(&g.r, i);
+}
+
 static void statements(int n, int depth)
 {
     for (int k = 0; k < n && g.budget > 0; k++) {
@@ -458,8 +493,10 @@ static void statements(int n, int depth)
                 branch(depth);
             break;
         case 4:
-            if (depth > 0)
+            if (depth > 0 && below(4))
                 loop(depth);
+            else if (depth > 0)
+                remainder_loop(depth);
             break;
         case 5: predicate(); break;
         case 6: value64(); break;
