@@ -46,6 +46,6 @@ void check_kernel_pairs(const struct pass_check_variant *v, const char *bytes, s
 
 // Returns what is proved of the launch with the buffers as they are now.
 enum check_proved check_kernel_proved(const struct launch_call *l, const struct check_kernel *k,
-                                      const void *bytes, size_t size);
+                                      const void *bytes, size_t size, struct check_certain *certain);
 
 #endif

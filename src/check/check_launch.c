@@ -23,6 +23,7 @@
 
 enum {
     STACKS = 4096,  // launches whose stacks are kept; a power of two
+    CERTAIN = 256,  // accesses that are known to be wrong
     NAME = 4096,    // bytes of a kernel's name, with the prefix
 };
 
@@ -178,6 +179,42 @@ static uint64_t note_launch(enum driver_id call, const void *function, const str
     return number;
 }
 
+// What is certain to be wrong in a launch, for the report of it. Relaxed, all: as in `stacks`.
+static struct {
+    _Atomic uint64_t number, before, needs, size;
+    _Atomic uint32_t site;
+} foreseen[CERTAIN];
+static _Atomic uint32_t foreseen_next;
+
+static void note_certain(uint64_t number, const struct check_certain *c)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        uint32_t to = atomic_fetch_add_explicit(&foreseen_next, 1, memory_order_relaxed) % CERTAIN;
+        atomic_store_explicit(&foreseen[to].number, 0, memory_order_relaxed);
+        atomic_store_explicit(&foreseen[to].site, c->at[i].site, memory_order_relaxed);
+        atomic_store_explicit(&foreseen[to].before, c->at[i].before, memory_order_relaxed);
+        atomic_store_explicit(&foreseen[to].needs, c->at[i].needs, memory_order_relaxed);
+        atomic_store_explicit(&foreseen[to].size, c->at[i].size, memory_order_relaxed);
+        atomic_store_explicit(&foreseen[to].number, number, memory_order_relaxed);
+    }
+}
+
+bool check_launch_was_certain(uint64_t number, uint32_t site, struct check_certain *out)
+{
+    out->n = 0;
+    for (uint32_t i = 0; i < CERTAIN && number && !out->n; i++) {
+        if (atomic_load_explicit(&foreseen[i].number, memory_order_relaxed) != number ||
+            atomic_load_explicit(&foreseen[i].site, memory_order_relaxed) != site)
+            continue;
+        out->n = 1;
+        out->at[0].site = site;
+        out->at[0].before = atomic_load_explicit(&foreseen[i].before, memory_order_relaxed);
+        out->at[0].needs = atomic_load_explicit(&foreseen[i].needs, memory_order_relaxed);
+        out->at[0].size = atomic_load_explicit(&foreseen[i].size, memory_order_relaxed);
+    }
+    return out->n;
+}
+
 static bool is_kept(uint64_t number)
 {
     return number && atomic_load_explicit(&stacks[number % STACKS].number, memory_order_relaxed) == number;
@@ -297,41 +334,57 @@ static bool is_deferred(const struct launch_call *l, const struct check_kernel *
            !check_graph_keeps(l->node->exec, l->node->node);
 }
 
-// Launches a variant in place of the kernel. Returns false if it does not fit.
-static bool launch_variant(const struct launch_call *l, const struct check_kernel *c, bool rest,
-                           const void *bytes, size_t size, bool deferred, enum check_proved proved)
+// A launch that is being decided.
+struct launching {
+    const struct launch_call *l;
+    const struct check_kernel *kernel;
+    const void *bytes;
+    size_t size;
+    bool deferred;
+    enum check_proved proved;
+    struct check_certain certain;
+};
+
+// Launches a variant in place of the kernel, by the buffers' bounds. Returns false if it does not fit.
+static bool launch_variant(const struct launching *w, bool rest)
 {
-    const struct check_variant *v = rest ? &c->rest : &c->full;
-    const struct pass_check_variant *about = rest ? &c->checks->rest : &c->checks->full;
+    const struct check_kernel *k = w->kernel;
+    const struct check_variant *v = rest ? &k->rest : &k->full;
+    const struct pass_check_variant *about = rest ? &k->checks->rest : &k->checks->full;
     struct check_hidden hidden;
-    if (!check_kernel_fits(l, v, about->npairs))
+    if (!v->handle || !check_kernel_fits(w->l, v, about->npairs))
         return false;
-    hidden.head = (struct kcheck_hidden){note_launch(l->call, l->function, c->prove, proved), 0};
-    if (deferred)
+    // What the rest variant does not check cannot be reported.
+    uint64_t number =
+        note_launch(w->l->call, w->l->function, k->prove, rest ? CHECK_PROVED_NOTHING : w->proved);
+    note_certain(number, &w->certain);
+    hidden.head = (struct kcheck_hidden){number, 0};
+    if (w->deferred)
         memset(hidden.pairs, 0, about->npairs * sizeof *hidden.pairs);
     else
-        check_kernel_pairs(about, bytes, size, hidden.pairs);
+        check_kernel_pairs(about, w->bytes, w->size, hidden.pairs);
     size_t all = KCHECK_HIDDEN + about->npairs * sizeof *hidden.pairs;
     assert(all == about->hidden_bytes);
-    return launch_call_append(l, &hidden, all, 16) && launch_call_replace(l, v->handle);
+    return launch_call_append(w->l, &hidden, all, 16) && launch_call_replace(w->l, v->handle);
 }
 
 enum check_proved check_kernel_proved(const struct launch_call *l, const struct check_kernel *k,
-                                      const void *bytes, size_t size)
+                                      const void *bytes, size_t size, struct check_certain *certain)
 {
     bool can = guard.options.proofs != OPTION_PROOFS_OFF && k->prove && fits_block(l, &k->full);
-    return can ? check_prove_holds(k->prove, l, bytes, size) : CHECK_PROVED_NOTHING;
+    return can ? check_prove_holds(k->prove, l, bytes, size, certain) : CHECK_PROVED_NOTHING;
 }
 
-// Returns whether the launch is made without the checks that the proof spares.
-static bool launch_proved(const struct launch_call *l, const struct check_kernel *c, const void *bytes,
-                          size_t size, enum check_proved proved)
+// Launches without the checks that a proof spares, if it can.
+static bool launch_proved(const struct launching *w)
 {
-    if (proved == CHECK_PROVED_ALL) {
+    if (!w->proved || guard.options.proofs == OPTION_PROOFS_CHECK)
+        return false;
+    if (w->proved == CHECK_PROVED_ALL) {
         guard_count(GUARD_CHECK_PROVED);
         return true;
     }
-    if (!c->rest.handle || !launch_variant(l, c, true, bytes, size, false, CHECK_PROVED_NOTHING))
+    if (!launch_variant(w, true))
         return false;
     guard_count(GUARD_CHECK_PROVED_PART);
     return true;
@@ -339,26 +392,27 @@ static bool launch_proved(const struct launch_call *l, const struct check_kernel
 
 void check_launch(const struct launch_call *l)
 {
-    const struct check_kernel *c = check_kernel_of(l->function);
-    const void *bytes;
-    size_t size;
+    struct launching w;
     if (!l->function) {
         check_graph_launch(l->graph);
         return;
     }
-    if (!c) {
+    w.l = l;
+    w.kernel = check_kernel_of(l->function);
+    if (!w.kernel) {
         launch_bare(l);
         return;
     }
-    if (!check_host_launch() || !launch_call_parameters(l, &bytes, &size)) {
+    if (!check_host_launch() || !launch_call_parameters(l, &w.bytes, &w.size)) {
         guard_count(GUARD_CHECK_UNFIT);
         return;
     }
-    bool deferred = is_deferred(l, c), both = guard.options.proofs == OPTION_PROOFS_CHECK;
-    enum check_proved proved = deferred ? CHECK_PROVED_NOTHING : check_kernel_proved(l, c, bytes, size);
-    bool checked = (proved && !both && launch_proved(l, c, bytes, size, proved)) ||
-                   launch_variant(l, c, false, bytes, size, deferred, proved);
+    w.certain.n = 0;
+    w.deferred = is_deferred(l, w.kernel);
+    w.proved =
+        w.deferred ? CHECK_PROVED_NOTHING : check_kernel_proved(l, w.kernel, w.bytes, w.size, &w.certain);
+    bool checked = launch_proved(&w) || launch_variant(&w, false);
     guard_count(checked ? GUARD_CHECK_LAUNCHES : GUARD_CHECK_UNFIT);
-    if (checked && !proved)
+    if (checked && !w.proved)
         guard_count(GUARD_CHECK_UNPROVED);
 }

@@ -29,6 +29,9 @@ const void *check_launch_variant(const void *handle, unsigned n);
 // Returns the host's call stack of a launch by its number, and the call; 0: no longer known.
 uint32_t check_launch_stack(uint64_t number, enum driver_id *call);
 const char *check_launch_kernel(uint64_t number);  // NULL: no longer known
+// Finds what was known of the access at a site before the launch: that it is outside of its buffer. Stores one
+// row. Returns false if nothing was known.
+bool check_launch_was_certain(uint64_t number, uint32_t site, struct check_certain *out);
 // Sets what was proved of a launch that is made with all checks.
 void check_launch_set_proved(uint64_t number, const struct check_prove *proof, enum check_proved proved);
 // Returns whether a launch was made with all checks though it was proved that the access at a site is right.

@@ -208,8 +208,30 @@ static bool is_right(const struct check_prove *p, const struct proof_launch *l, 
            judge_bound(bound, &b->judged).verdict == JUDGE_INSIDE;
 }
 
+// Finds accesses that are certain to be wrong. Call it inside an epoch section.
+static void find_certain(const struct check_prove *p, const struct proof_launch *l,
+                         const struct proof_bound *bounds, struct buffer *buffers, struct check_certain *to)
+{
+    for (uint32_t i = 0; i < p->proof.head->naccesses && to->n < CHECK_CERTAIN; i++) {
+        const struct proof_bound *b = &bounds[i];
+        if (p->asked[i].site == PASS_CHECK_UNASKED || b->verdict != PROOF_BOUNDED || !b->exact ||
+            b->root == PROOF_NONE)
+            continue;
+        if (!buffers[b->root].looked_up)
+            buffers[b->root] = find(&p->proof.roots[b->root], l);
+        struct judge_answer a = judge_bound(b, &buffers[b->root].judged);
+        if (a.verdict != JUDGE_OUTSIDE)
+            continue;
+        to->at[to->n].site = p->asked[i].site;
+        to->at[to->n].before = a.before;
+        to->at[to->n].needs = a.needs;
+        to->at[to->n++].size = buffers[b->root].judged.size;
+    }
+}
+
 // Requires the lock of the proof's area.
-static enum check_proved evaluate(const struct check_prove *p, const struct proof_launch *l)
+static enum check_proved evaluate(const struct check_prove *p, const struct proof_launch *l,
+                                  struct check_certain *certain)
 {
     struct buffer *buffers = (struct buffer *)p->area->memory;
     const struct proof_bound *bounds;
@@ -228,6 +250,8 @@ static enum check_proved evaluate(const struct check_prove *p, const struct proo
         all = false;
         rest &= !asked->rest;
     }
+    if (!all && certain)
+        find_certain(p, l, bounds, buffers, certain);
     epoch_leave(section);
     return all ? CHECK_PROVED_ALL : rest ? CHECK_PROVED_REST : CHECK_PROVED_NOTHING;
 }
@@ -240,18 +264,20 @@ static uint64_t now(void)
 }
 
 enum check_proved check_prove_holds(const struct check_prove *p, const struct launch_call *l,
-                                    const void *bytes, size_t size)
+                                    const void *bytes, size_t size, struct check_certain *certain)
 {
     struct proof_launch launch = {.grid = {l->grid[0], l->grid[1], l->grid[2]},
                                   .block = {l->block[0], l->block[1], l->block[2]},
                                   .dynamic_shared = l->shared,
                                   .params_size = (uint32_t)size,
                                   .params = bytes};
+    if (certain)
+        certain->n = 0;
     if (!p->asks)  // the kernel accesses nothing that is checked
         return CHECK_PROVED_ALL;
     uint64_t start = now();
     lock_take(&p->area->lock);
-    enum check_proved proved = evaluate(p, &launch);
+    enum check_proved proved = evaluate(p, &launch, certain);
     lock_give(&p->area->lock);
     guard_add(GUARD_CHECK_PROVING, now() - start);
     return proved;
