@@ -53,6 +53,10 @@ enum proof_launch_value {
 // and `sign` say; it lets the loop go on if that is less than b, or LE, at most b.
 enum { GROWS_LE = 1, GROWS_NEW = 2 };
 
+// The ways around of a STAYS: one flips bits of `imm`, one subtracts the value from `imm`. Others make it a
+// number from 0 to `imm` whatever it was, or keep it.
+enum { STAYS_XOR = 1, STAYS_SUB = 2 };
+
 enum proof_relation { PROOF_LT, PROOF_LE, PROOF_GT, PROOF_GE, PROOF_EQ, PROOF_NE };
 
 // --- the format --------------------------------------------------------------------------------------------

@@ -38,6 +38,11 @@
     "setp.eq.s32 %p2, %r9, 0; @%p2 bra END;\nmov.u32 %r10, %i;\nLOOP: " STORE(                               \
         "%r10") "add.s32 %r10, %r10, 128; add.s32 %r9, %r9, -1; setp.ne.s32 %p3, %r9, 0; @%p3 bra LOOP;\n"
 
+// A loop of n rounds in which %r10 goes from one stage to the next.
+#define STAGE(start, next)                                                 \
+    "mov.u32 %r10, " start "; mov.u32 %r12, 0;\nLOOP: " STORE("%r10") next \
+        " add.s32 %r12, %r12, 1; setp.lt.s32 %p3, %r12, %n; @%p3 bra LOOP;\n"
+
 struct row {
     const char *name, *body;
     uint32_t grid, block;
@@ -90,6 +95,32 @@ static const struct row rows[] = {
      "min.s32 %r3, %n, %i; add.s32 %r4, %i, 1; add.s32 %r5, %n, 2; min.s32 %r6, %r4, %r5;\nsub.s32 %r7, %r6, "
      "%r3;\n" STORE("%r7"),
      4, 256, 300, 0, 0, BOUNDED, -1196, 11},
+    {"stage that is flipped", STAGE("0", "xor.b32 %r10, %r10, 1;"), 1, 32, 9, 0, 0, BOUNDED, 0, 7},
+    {"stage that is flipped from 2 on", STAGE("2", "xor.b32 %r10, %r10, 1;"), 1, 32, 9, 0, 0, BOUNDED, 0, 15},
+    {"stage that is subtracted", STAGE("1", "sub.s32 %r10, 5, %r10;"), 1, 32, 9, 0, 0, BOUNDED, 0, 23},
+    {"stage that is subtracted from less", STAGE("6", "sub.s32 %r10, 5, %r10;"), 1, 32, 9, 0, 0,
+     UNKNOWN(CARRIED)},
+    {"stage that is masked", STAGE("7", "add.s32 %r11, %r10, 1; and.b32 %r10, %r11, 3;"), 1, 32, 9, 0, 0,
+     BOUNDED, 0, 31},
+    {"stage that is a remainder", STAGE("0", "add.s32 %r11, %r10, 1; rem.u32 %r10, %r11, 3;"), 1, 32, 9, 0, 0,
+     BOUNDED, 0, 11},
+    {"stage that is a remainder of a negative number",
+     STAGE("0", "sub.s32 %r11, %r10, 1; rem.s32 %r10, %r11, 3;"), 1, 32, 9, 0, 0, UNKNOWN(CARRIED)},
+    {"stage that starts anywhere", STAGE("%m", "xor.b32 %r10, %r10, 1;"), 1, 32, 9, -1, 0, UNKNOWN(CARRIED)},
+    {"two ways around, one of which wraps",
+     "mov.u32 %r10, 0; mov.u32 %r12, 0;\nLOOP: " STORE(
+         "%r10") "add.s32 %r12, %r12, 1; setp.ge.s32 %p1, %r12, %n; "
+                 "@%p1 bra END;\nsetp.lt.s32 %p2, %r12, %m; @%p2 bra OTHER; add.s32 %r11, %r10, 5; and.b32 "
+                 "%r10, %r11, 7; bra "
+                 "LOOP;\n"
+                 "OTHER: sub.s32 %r10, 1, %r10; bra LOOP;\n",
+     1, 32, 9, 5, 0, UNKNOWN(CARRIED)},
+    {"flipped multiples",  // 1024 * tid xor 1024
+     "and.b32 %r3, %r2, 1; shl.b32 %r4, %r3, 10; xor.b32 %r5, %r4, 1024;\n" STORE("%r5"), 1, 32, 0, 0, 0,
+     BOUNDED, 0, 4099},
+    {"flipped multiples of less",
+     "and.b32 %r3, %r2, 1; shl.b32 %r4, %r3, 10; xor.b32 %r5, %r4, 512;\n" STORE("%r5"), 1, 32, 0, 0, 0,
+     BOUNDED, 2048, 6147},
     {"good grid", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i"), 1 << 22, 256, 1 << 20, 0, 0,
      BOUNDED, 0, (4 << 20) - 1},
     {"bad grid", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i"), 1 << 24, 256, 1 << 20, 0, 0,

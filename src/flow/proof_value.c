@@ -460,9 +460,27 @@ static affine_wide all_ones(affine_wide v)
 }
 
 static struct affine logic(struct proof_state *e, unsigned op, struct affine a, struct affine b,
+                           unsigned bits);
+
+// Multiples of 2^z: (2^z * a) xor (2^z * b) == 2^z * (a xor b), where a and b have z bits less.
+static bool flips_multiples(struct proof_state *e, unsigned op, struct affine a, struct affine b,
+                            unsigned bits, struct affine *out)
+{
+    struct affine part;
+    if (op != PROOF_XOR || !affine_is_const(b) || b.c <= 0)
+        return false;
+    unsigned za = zeros(e, a), zb = (unsigned)__builtin_ctzll((uint64_t)b.c), z = za < zb ? za : zb;
+    if (!z || z >= bits || z > 31 || !divide_exactly(e, a, 1LL << z, &part))
+        return false;
+    *out = product(e, affine_const(1LL << z), logic(e, op, part, affine_const(b.c >> z), bits - z));
+    return true;
+}
+
+static struct affine logic(struct proof_state *e, unsigned op, struct affine a, struct affine b,
                            unsigned bits)
 {
     struct affine_range x, y;
+    struct affine r;
     if (affine_is_const(a) && affine_is_const(b))
         return affine_const(op == PROOF_AND ? a.c & b.c : op == PROOF_OR ? a.c | b.c : a.c ^ b.c);
     if (affine_is_const(a)) {
@@ -477,6 +495,8 @@ static struct affine logic(struct proof_state *e, unsigned op, struct affine a, 
     if (affine_is_const(b) && b.c == 0)
         return a;
     a.root = b.root = 0;
+    if (flips_multiples(e, op, a, b, bits, &r))
+        return r;
     if (op != PROOF_AND && (disjoint(e, a, b) || disjoint(e, b, a)))
         return add(e, a, 1, b);
     bool nx = natural(e, a, bits, &x), ny = natural(e, b, bits, &y);

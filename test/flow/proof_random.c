@@ -376,7 +376,17 @@ static void use_fuel(void)
 static void advance(char kind, int bits, int i, bool rising, int step)
 {
     int t = g.nr;
-    switch (below(12)) {
+    switch (below(14)) {
+    case 12:
+        both(below(2) ? "xor.b%d %%%c%d, %%%c%d, %d;\n" : "and.b%d %%%c%d, %%%c%d, %d;\n", bits, kind, i,
+             kind, i, (int)below(below(2) ? 2 : 70));
+        return;
+    case 13:
+        if (below(3))
+            both("sub.s%d %%%c%d, %d, %%%c%d;\n", bits, kind, i, (int)below(below(2) ? 2 : 70), kind, i);
+        else
+            both("rem.%s%d %%%c%d, %%%c%d, %d;\n", sign(), bits, kind, i, kind, i, 1 + (int)below(9));
+        return;
     case 0:
         if (rising)
             both("mul.lo.s%d %%%c%d, %%%c%d, %d;\n", bits, kind, i, kind, i, 2 + (int)below(3));
