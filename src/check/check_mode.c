@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // --mode=check as the hooks see it.
+#include "check/check_graph.h"
 #include "check/check_host.h"
 #include "check/check_launch.h"
 #include "check/check_prove.h"
@@ -25,6 +26,7 @@ static bool start(void)
 static void after_fork(void)
 {
     check_host_after_fork();
+    check_graph_after_fork();
     check_prove_after_fork();
     check_race_after_fork();
     check_report_after_fork();
@@ -170,6 +172,12 @@ const struct mode check_mode = {
     .variant = check_launch_variant,
     .launch = check_launch,
     .node = check_launch,
+    .node_set = check_graph_node_set,
+    .node_ends = check_graph_node_ends,
+    .graph_made = check_graph_made,
+    .graph_updated = check_graph_updated,
+    .graph_ends = check_graph_ends,
+    .exec_ends = check_graph_exec_ends,
     .poll = poll,
     .waited = waited,
     .order = check_race_order,

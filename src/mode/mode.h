@@ -126,6 +126,16 @@ struct mode {
     // Called before the driver's call; they may change the launch (launch_call.h).
     void (*launch)(const struct launch_call *launch);  // kernels, also captured ones, and graphs
     void (*node)(const struct launch_call *node);      // a kernel node of a graph is added or set
+    void (*node_set)(const struct launch_call *node);  // it was, with the changes
+    void (*node_ends)(CUgraphNode node);               // before the driver's call
+    // Executable graphs. graph_made: one was instantiated. graph_updated: all its nodes were set from another
+    // graph. graph_ends: the program destroys a graph; returns true if the mode needs it for an executable
+    // one, and then *r is the program's result. exec_ends: before an executable graph is destroyed; returns a
+    // graph to be destroyed after it, or NULL.
+    void (*graph_made)(CUgraphExec exec, CUgraph graph, unsigned long long flags);
+    void (*graph_updated)(CUgraphExec exec);
+    bool (*graph_ends)(CUgraph graph, CUresult *r);
+    CUgraph (*exec_ends)(CUgraphExec exec);
     void (*poll)(void);  // the program launches, waits or queries: a chance for deferred work
     // ended: launches known to have ended; 0: not all have
     void (*waited)(enum driver_id call, uint64_t ended);
@@ -180,6 +190,12 @@ void mode_function_of(CUfunction function, CUkernel kernel);
 const void *mode_variant(const void *handle, unsigned n);
 void mode_launch(const struct launch_call *launch);
 void mode_node(const struct launch_call *node);
+void mode_node_set(const struct launch_call *node);
+void mode_node_ends(CUgraphNode node);
+void mode_graph_made(CUgraphExec exec, CUgraph graph, unsigned long long flags);
+void mode_graph_updated(CUgraphExec exec);
+bool mode_graph_ends(CUgraph graph, CUresult *r);
+CUgraph mode_exec_ends(CUgraphExec exec);
 void mode_poll(void);
 void mode_waited(enum driver_id call, uint64_t ended);
 void mode_order(enum mode_order what);
