@@ -9,6 +9,7 @@
 #include "check/check_args.h"
 #include "check/check_host.h"
 #include "check/check_prove.h"
+#include "check/check_unchecked.h"
 #include "context/kernels.h"
 #include "core/epoch.h"
 #include "core/guard.h"
@@ -270,21 +271,16 @@ static bool fits(const struct launch_call *l, const struct variant *v, uint32_t 
 // A kernel without a variant runs as it is.
 static void launch_bare(const struct launch_call *l)
 {
-    static _Atomic(const char *) named[16];  // kernels that a note names
-    const char *name = kernels_name(l->function);
     guard_count(GUARD_CHECK_BARE);
+    check_unchecked_count(kernels_name(l->function));
     check_args_look(l);
-    for (unsigned i = 0; name && i < sizeof named / sizeof *named; i++) {
-        const char *none = NULL;
-        // Relaxed: a name is the same text for all.
-        if (atomic_compare_exchange_strong_explicit(&named[i], &none, name, memory_order_relaxed,
-                                                    memory_order_relaxed)) {
-            guard_report_note("check: kernel %s runs unchecked", name);
-            return;
-        }
-        if (none == name)
-            return;
-    }
+}
+
+// So does one whose variant cannot be launched.
+static void launch_unfit(const struct launch_call *l)
+{
+    guard_count(GUARD_CHECK_UNFIT);
+    check_unchecked_count(kernels_name(l->function));
 }
 
 // Launches a variant in place of the kernel. Returns false if it does not fit.
@@ -344,11 +340,14 @@ void check_launch(const struct launch_call *l)
         return;
     }
     if (!check_host_launch() || !launch_call_parameters(l, &bytes, &size)) {
-        guard_count(GUARD_CHECK_UNFIT);
+        launch_unfit(l);
         return;
     }
     bool proved = is_proved(l, c, bytes, size), both = guard.options.proofs == OPTION_PROOFS_CHECK;
     bool checked = (proved && !both && launch_proved(l, c, bytes, size)) ||
                    launch_variant(l, &c->full, &c->checks->full, bytes, size, proved ? c->prove : NULL);
-    guard_count(checked ? GUARD_CHECK_LAUNCHES : GUARD_CHECK_UNFIT);
+    if (checked)
+        guard_count(GUARD_CHECK_LAUNCHES);
+    else
+        launch_unfit(l);
 }

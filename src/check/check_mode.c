@@ -4,6 +4,7 @@
 #include "check/check_launch.h"
 #include "check/check_prove.h"
 #include "check/check_report.h"
+#include "check/check_unchecked.h"
 #include "core/guard.h"
 #include "launch/launch_call.h"
 #include "mode/mode.h"
@@ -26,6 +27,7 @@ static void after_fork(void)
     check_host_after_fork();
     check_prove_after_fork();
     check_report_after_fork();
+    check_unchecked_after_fork();
 }
 
 static void look(void)
@@ -128,8 +130,10 @@ static void waited(enum driver_id call, uint64_t ended)
 
 const struct mode check_mode = {
     .checks_kernels = true,
+    .keeps_kernels = true,
     .start = start,
     .after_fork = after_fork,
+    .end = check_unchecked_report,
     .aborts = aborts,
     .alloc = alloc,
     .free = free_,
