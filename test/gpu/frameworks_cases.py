@@ -2,7 +2,7 @@
 """Programs on frameworks whose results are compared with and without moat: frameworks_cases.py CASE.
 
   --save FILE      the results, as numpy's .npz, of one round of the program's work
-  --times FILE     instead: after a first round the kernels of a second one, by name: launches and microseconds
+  --times FILE     and the kernels of a second round, by name: launches and microseconds
   --lock FILE      held while the second round runs, so that it has the GPU for itself
 
 test/gpu/frameworks_check.py runs them. A case is a function that prepares, and returns another one that works

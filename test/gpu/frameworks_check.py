@@ -363,8 +363,8 @@ def plan(s, wanted, there):
 
 def write(s, rows, errors, missing):
     heading = [
-        "{} on {}. Each program runs alone, alone again and under each mode; `same`: its results have the same"
-        " bits.".format(versions(s.python), "the CPU device" if s.cpu else "a GPU"),
+        "{} on {}. Each program runs alone, alone again and under each mode; `same`: its results have the"
+        " same bits.".format(versions(s.python), "the CPU device" if s.cpu else "a GPU"),
         "",
     ]
     text = heading + results_table(s, rows)
