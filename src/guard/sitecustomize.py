@@ -52,8 +52,8 @@ def _unpool_cupy(cupy):
 
 
 def _compile_cupy_anew(cupy):
-    """CuPy's cache has machine code only; a kernel that is compiled anew has its PTX too. CuPy reads the variable
-    at each compilation, and child processes get it."""
+    """CuPy's cache has machine code only; a kernel that is compiled anew has its PTX too. CuPy reads the
+    variable at each compilation, and child processes get it."""
     os.environ.setdefault("CUPY_CACHE_IN_MEMORY", "1")
 
 
