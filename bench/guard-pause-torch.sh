@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: MIT
 # What moat adds to launch-bound training steps in PyTorch and Triton, measured inside one process, which
 # pauses moat in turns (bench/guard_pause_torch.py): section guard-pause-torch-gpu of doc/results.md.
-# GUARD_PAUSE_SECONDS: of each step, 6. GUARD_PAUSE_RUNS: processes of each mode, 2. MODES: modes. DEVICE: gpu or
-# cpu. PYTHON: which Python. SECTION=FILE: the table goes there.
+# GUARD_PAUSE_SECONDS: of each step, 6. GUARD_PAUSE_RUNS: processes of each mode, 2. MODES: modes. DEVICE: gpu
+# or cpu. PYTHON: which Python. SECTION=FILE: the table goes there.
 set -eu
 here=$(dirname "$0")
 device=${DEVICE:-$(nvidia-smi -L >/dev/null 2>&1 && echo gpu || echo cpu)}
 python=${PYTHON:-python3}
 runs=${GUARD_PAUSE_RUNS:-2} seconds=${GUARD_PAUSE_SECONDS:-6}
-"$python" -c 'import importlib.util as u, sys; sys.exit(not (u.find_spec("torch") and u.find_spec("triton")))' \
-    2>/dev/null || { echo 'no PyTorch or no Triton on this machine'; exit 77; }
+"$python" -c 'from importlib.util import find_spec as f; exit(not (f("torch") and f("triton")))' 2>/dev/null ||
+    { echo 'no PyTorch or no Triton on this machine'; exit 77; }
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 export TRITON_CACHE_DIR=$T/triton TORCHINDUCTOR_CACHE_DIR=$T/inductor XDG_CACHE_HOME=$T/cache \
