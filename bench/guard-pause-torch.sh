@@ -9,7 +9,7 @@ here=$(dirname "$0")
 device=${DEVICE:-$(nvidia-smi -L >/dev/null 2>&1 && echo gpu || echo cpu)}
 python=${PYTHON:-python3}
 runs=${GUARD_PAUSE_RUNS:-2} seconds=${GUARD_PAUSE_SECONDS:-6}
-"$python" -c 'from importlib.util import find_spec as f; exit(not (f("torch") and f("triton")))' 2>/dev/null ||
+"$python" -c 'from importlib.util import find_spec as f; exit(not (f("torch") and f("triton")))' ||
     { echo 'no PyTorch or no Triton on this machine'; exit 77; }
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
@@ -33,7 +33,8 @@ done
     echo "## Launch-bound steps of PyTorch and Triton, with moat and with moat paused, on the ${device^^}"
     echo
     "$here/machine"
-    "$python" -c 'import torch, triton; print("PyTorch", torch.__version__ + ", Triton", triton.__version__ + ",",
+    "$python" -c 'import torch, triton
+print("PyTorch", torch.__version__ + ", Triton", triton.__version__ + ",",
         "a transformer of 4 layers with 4 x 32 words; PyTorch keeps its pool (--no-torch-alloc). Turns of 3",
         "steps, of which every other one is paused; percent that moat adds.")'
     echo

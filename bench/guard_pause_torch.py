@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-# guard_pause_torch.py SECONDS STEP...: training steps of a small transformer that are bound by their launches,
-# in turns with moat at work and with moat paused (moat.h), in this process. Steps:
+# guard_pause_torch.py SECONDS STEP...: training steps of a small transformer that are bound by their
+# launches, in turns with moat at work and with moat paused (moat.h), in this process. Steps:
 #   eager      PyTorch's own kernels
 #   compiled   torch.compile: Triton's kernels, and PyTorch's for products of matrices
 #   triton     200 launches of a small Triton kernel and a wait
-# For each one line: its name, what moat adds to a paused step in percent (the median of the pairs of turns and
-# its 95 % interval, by their order), the number of pairs, and milliseconds of a paused step. Status 77: moat
-# cannot pause here.
+# For each one line: its name, what moat adds to a paused step in percent (the median of the pairs of turns
+# and its 95 % interval, by their order), the number of pairs, and milliseconds of a paused step. Status 77:
+# moat cannot pause here.
 import ctypes
 import math
 import sys
