@@ -32,6 +32,16 @@ _KEPT = frozenset(
 # Operators without a kernel of their own for CUDA that would choose a library by the device.
 _ADDED = ("aten::convolution", "aten::convolution_overrideable", "aten::_fused_rms_norm")
 
+# Operators whose CPU kernels add up many numbers of 16 bits in 16 bits, where those for CUDA have 32: they
+# get their tensors in 32 bits. The results of these numbers have the arguments' type, as on a GPU.
+_WIDE = {
+    "aten::native_layer_norm": (0,),
+    "aten::native_layer_norm_backward": (0, 1, 2),
+    "aten::embedding_dense_backward": (0,),
+    "aten::prod": (0,),
+    "aten::prod.dim_int": (0,),
+}
+
 _LINE = 150  # characters of a line of the list at the end
 _state = None
 
@@ -173,6 +183,7 @@ class _Operator:
         # For each result: the argument that it is, or None. Outputs are written, and may have to grow.
         self.aliases = [self._aliased(schema, r) for r in schema.returns]
         self.outputs = [a.name for a in schema.arguments if a.is_out]
+        self.narrowed = _WIDE.get(name)
 
     @staticmethod
     def _aliased(schema, result):
@@ -236,7 +247,28 @@ class _Operator:
             return _random_without_generator(_state.torch, self.op, call, args, kwargs, index)
         if any(i < len(args) and not isinstance(args[i], _state.Tensor) for i in self.tensors):
             return self.op.overloadpacket(*args, **kwargs)  # which chooses the overload for numbers
+        if self.narrowed is not None:
+            return self._in_32_bits(args, kwargs)
         return self.op(*args, **kwargs)
+
+    def _in_32_bits(self, args, kwargs):
+        torch = _state.torch
+        narrow = (torch.half, torch.bfloat16)
+        types = [a.dtype for a in args if isinstance(a, torch.Tensor) and a.dtype in narrow]
+        if not types:
+            return self.op(*args, **kwargs)
+
+        def widened(value):
+            is_narrow = isinstance(value, torch.Tensor) and value.dtype in narrow
+            return value.float() if is_narrow else value
+
+        result = self.op(*[widened(a) for a in args], **{k: widened(v) for k, v in kwargs.items()})
+        many = isinstance(result, tuple)
+        results = list(result) if many else [result]
+        for i in self.narrowed:
+            if isinstance(results[i], torch.Tensor) and results[i].dtype == torch.float32:
+                results[i] = results[i].to(types[0])
+        return tuple(results) if many else results[0]
 
     def _argument(self, name, args, kwargs):
         at = self.names.index(name)
