@@ -33,13 +33,13 @@ _KEPT = frozenset(
 _ADDED = ("aten::convolution", "aten::convolution_overrideable", "aten::_fused_rms_norm")
 
 # Operators whose CPU kernels add up many numbers of 16 bits in 16 bits, where those for CUDA have 32: they
-# get their tensors in 32 bits. The results of these numbers have the arguments' type, as on a GPU.
+# get their tensors in 32 bits. The first results have the types of these arguments, as on a GPU.
 _WIDE = {
-    "aten::native_layer_norm": (0,),
-    "aten::native_layer_norm_backward": (0, 1, 2),
-    "aten::embedding_dense_backward": (0,),
-    "aten::prod": (0,),
-    "aten::prod.dim_int": (0,),
+    "aten::native_layer_norm": ("input",),
+    "aten::native_layer_norm_backward": ("input", "weight", "bias"),
+    "aten::embedding_dense_backward": ("grad_output",),
+    "aten::prod": ("self",),
+    "aten::prod.dim_int": ("self",),
 }
 
 _LINE = 150  # characters of a line of the list at the end
@@ -253,21 +253,22 @@ class _Operator:
 
     def _in_32_bits(self, args, kwargs):
         torch = _state.torch
-        narrow = (torch.half, torch.bfloat16)
-        types = [a.dtype for a in args if isinstance(a, torch.Tensor) and a.dtype in narrow]
-        if not types:
-            return self.op(*args, **kwargs)
+
+        def is_narrow(value):
+            return isinstance(value, torch.Tensor) and value.dtype in (torch.half, torch.bfloat16)
 
         def widened(value):
-            is_narrow = isinstance(value, torch.Tensor) and value.dtype in narrow
-            return value.float() if is_narrow else value
+            return value.float() if is_narrow(value) else value
 
+        if kwargs.get("dtype") is not None:  # the caller chooses
+            return self.op(*args, **kwargs)
         result = self.op(*[widened(a) for a in args], **{k: widened(v) for k, v in kwargs.items()})
         many = isinstance(result, tuple)
         results = list(result) if many else [result]
-        for i in self.narrowed:
-            if isinstance(results[i], torch.Tensor) and results[i].dtype == torch.float32:
-                results[i] = results[i].to(types[0])
+        for i, name in enumerate(self.narrowed):
+            like = self._argument(name, args, kwargs)
+            if is_narrow(like) and results[i] is not None:
+                results[i] = results[i].to(like.dtype)
         return tuple(results) if many else results[0]
 
     def _argument(self, name, args, kwargs):

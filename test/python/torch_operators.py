@@ -82,7 +82,12 @@ def test_sums_in_16_bits():
         found += errors(norm, dtype, (1151, 64), (64,), (64,)) + errors(words, dtype, (4, 64))
     x = torch.ones(4, dtype=torch.half, device="cuda")
     _, mean, scale = torch.ops.aten.native_layer_norm(x, [4], None, None, 1e-5)
-    return max(found) < 1.5 and mean.dtype == scale.dtype == torch.float32
+    types = [mean.dtype, scale.dtype, x.prod().dtype, x.prod(dtype=torch.float32).dtype]
+    wide = torch.ones(4, device="cuda")
+    back = torch.ops.aten.native_layer_norm_backward(x, x, [4], mean, scale, wide, wide, [True] * 3)
+    types += [b.dtype for b in back]
+    right = [torch.float32] * 2 + [torch.half] + [torch.float32] + [torch.half] + [torch.float32] * 2
+    return max(found) < 1.5 and types == right
 
 
 def test_indexing():
