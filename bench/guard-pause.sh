@@ -20,7 +20,7 @@ trap 'rm -rf "$T"' EXIT
     echo '| mode | process | median | 95 % interval | pairs of turns |'
     echo '| --- | ---: | ---: | ---: | ---: |'
     for ((run = 1; run <= runs; run++)); do
-        for mode in api 'canary --no-kheap' pages check; do
+        for mode in api 'canary --no-kheap' pages 'check --no-kheap'; do
             # shellcheck disable=SC2086
             "$MOAT" --device="$device" --mode=$mode "$BUILD/bench/guard_pause" "$seconds" \
                 2>"$T/log" </dev/null >"$T/row" || { cat "$T/log" >&2; exit 1; }

@@ -29,7 +29,7 @@ check 'seen 8' 8 --mode=api
 check 'seen 8' 8 --mode=api --api-errors
 check 'seen 8' 8 --mode=pages
 check 'seen 8' 8 --mode=canary --no-kheap
-check 'seen 8' 8 --mode=check
+check 'seen 8' 8 --mode=check --no-kheap
 check 'not paused, seen 15' 15 --mode=count
 check 'not paused, seen 15' '' --mode=off
 echo "$passed passed, $failed failed"
