@@ -12,6 +12,7 @@
 #include "check/check_kernel.h"
 #include "check/check_prove.h"
 #include "check/check_race.h"
+#include "check/check_unchecked.h"
 #include "context/kernels.h"
 #include "core/epoch.h"
 #include "core/guard.h"
@@ -340,21 +341,16 @@ bool check_kernel_fits(const struct launch_call *l, const struct check_variant *
 // A kernel without a variant runs as it is.
 static void launch_bare(const struct launch_call *l)
 {
-    static _Atomic(const char *) named[16];  // kernels that a note names
-    const char *name = kernels_name(l->function);
     guard_count(GUARD_CHECK_BARE);
+    check_unchecked_count(kernels_name(l->function));
     check_args_look(l);
-    for (unsigned i = 0; name && i < sizeof named / sizeof *named; i++) {
-        const char *none = NULL;
-        // Relaxed: a name is the same text for all.
-        if (atomic_compare_exchange_strong_explicit(&named[i], &none, name, memory_order_relaxed,
-                                                    memory_order_relaxed)) {
-            guard_report_note("check: kernel %s runs unchecked", name);
-            return;
-        }
-        if (none == name)
-            return;
-    }
+}
+
+// So does one whose variant cannot be launched.
+static void launch_unfit(const struct launch_call *l)
+{
+    guard_count(GUARD_CHECK_UNFIT);
+    check_unchecked_count(kernels_name(l->function));
 }
 
 // Returns whether the kernel becomes a node of a graph, which may run when other buffers are there. A node
@@ -442,7 +438,7 @@ void check_launch(const struct launch_call *l)
     }
     if (!check_host_launch() || !launch_call_parameters(l, &w.bytes, &w.size)) {
         check_race_launch(l, NULL, NULL, 0);
-        guard_count(GUARD_CHECK_UNFIT);
+        launch_unfit(l);
         return;
     }
     w.certain.n = 0;
@@ -451,9 +447,23 @@ void check_launch(const struct launch_call *l)
         w.deferred ? CHECK_PROVED_NOTHING : check_kernel_proved(l, w.kernel, w.bytes, w.size, &w.certain);
     check_race_launch(l, w.proved == CHECK_PROVED_ALL ? w.kernel->prove : NULL, w.bytes, w.size);
     bool checked = launch_proved(&w) || launch_variant(&w, false);
-    guard_count(checked ? GUARD_CHECK_LAUNCHES : GUARD_CHECK_UNFIT);
+    if (checked)
+        guard_count(GUARD_CHECK_LAUNCHES);
+    else
+        launch_unfit(l);
     if (checked && !w.proved)
         guard_count(GUARD_CHECK_UNPROVED);
     if (checked && w.proved && guard.options.proofs == OPTION_PROOFS_CHECK)
         guard_count(GUARD_CHECK_PROVED_AGAIN);
+    if (!check_host_launch() || !launch_call_parameters(l, &bytes, &size)) {
+        launch_unfit(l);
+        return;
+    }
+    bool proved = is_proved(l, c, bytes, size), both = guard.options.proofs == OPTION_PROOFS_CHECK;
+    bool checked = (proved && !both && launch_proved(l, c, bytes, size)) ||
+                   launch_variant(l, &c->full, &c->checks->full, bytes, size, proved ? c->prove : NULL);
+    if (checked)
+        guard_count(GUARD_CHECK_LAUNCHES);
+    else
+        launch_unfit(l);
 }

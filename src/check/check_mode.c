@@ -6,6 +6,7 @@
 #include "check/check_prove.h"
 #include "check/check_race.h"
 #include "check/check_report.h"
+#include "check/check_unchecked.h"
 #include "core/guard.h"
 #include "launch/launch_call.h"
 #include "mode/mode.h"
@@ -30,6 +31,7 @@ static void after_fork(void)
     check_prove_after_fork();
     check_race_after_fork();
     check_report_after_fork();
+    check_unchecked_after_fork();
 }
 
 static void look(void)
@@ -153,8 +155,10 @@ static void waited(enum driver_id call, uint64_t ended)
 
 const struct mode check_mode = {
     .checks_kernels = true,
+    .keeps_kernels = true,
     .start = start,
     .after_fork = after_fork,
+    .end = check_unchecked_report,
     .aborts = aborts,
     .alloc = alloc,
     .free = free_,

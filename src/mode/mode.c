@@ -135,6 +135,14 @@ bool mode_allocates(void)
     return false;
 }
 
+bool mode_can_pause(void)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (active[i]->plan && !active[i]->keeps_kernels)
+            return false;
+    return true;
+}
+
 bool mode_checks_kernels(void)
 {
     for (unsigned i = 0; i < count; i++)

@@ -66,6 +66,8 @@ struct mode_answer {
 
 struct mode {
     bool checks_kernels;  // errors that kernels make with memory are found
+    // It rewrites modules, but the program's own kernels in them need no `launch` of the mode.
+    bool keeps_kernels;
 
     // The process. start is called when the options are read and the driver is open; it returns false if the
     // mode cannot work, and has reported why.
@@ -157,6 +159,7 @@ void mode_start(const struct mode_row *rows, unsigned count);
 extern bool mode_any;       // a mode is on; set by mode_start
 bool mode_allocates(void);  // a mode that is on places buffers
 bool mode_checks_kernels(void);
+bool mode_can_pause(void);  // kernels that are launched without mode_launch do what the program wants
 
 // Each calls the member of that name in every mode that is on; for a member that returns a decision, the
 // first mode that answers decides.
