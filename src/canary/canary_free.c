@@ -217,7 +217,7 @@ static CUresult free_waited(struct context *ctx, const struct canary_place *plac
     return r;
 }
 
-// Returns whether the address is in memory of a context that is ending, and which the driver may have given to
+// Returns whether the address is in memory of a context that is ending: the driver may have given it to
 // another one.
 static bool is_ending(uint64_t pointer)
 {

@@ -16,8 +16,8 @@ int canary_regions_get(const struct context *ctx, uint64_t need, bool elastic, u
                        uint64_t *bytes);
 void canary_regions_give(uint64_t base);  // frees it; its context is current
 
-// Enters memory that was allocated elsewhere into the index. What the index has there belongs to a context that
-// the driver has ended, although canary mode has not been told yet, and is removed. Returns 0 or -ENOMEM.
+// Enters memory that was allocated elsewhere into the index. What the index has there is removed: it belongs
+// to a context that the driver has ended, although canary mode does not know yet. Returns 0 or -ENOMEM.
 int canary_regions_add(const struct context *ctx, uint64_t base, uint64_t bytes, bool mapped);
 void canary_regions_remove(uint64_t base);  // removes it from the index
 

@@ -824,7 +824,7 @@ static void goes_with_its_context(void **state)
     atomic_store(&findings, 0);
 }
 
-// The driver has ended a context and gives its memory to another one before canary mode is told.
+// The driver has ended a context and gives its memory to another one before canary mode knows.
 static void gives_way_to_the_next_context(void **state)
 {
     CUcontext other;
