@@ -245,7 +245,7 @@ static inline __attribute__((always_inline)) void block_make_live(void *block, s
 // The packed form of a fresh block, which was never allocated: it has a step that no block of a span has.
 #define BLOCK_FRESH ((uint64_t)BLOCK_LAST_STEP << BLOCK_STEP_SHIFT)
 
-// The ticket of a fresh block: its turn is that of no count, and tells which place belongs to it.
+// The ticket of a fresh block: its turn is no count, but says which place belongs to it.
 static inline uint64_t block_fresh_ticket(uint64_t generation, uint64_t place)
 {
     return block_ticket(generation, 0, place >> 48 ^ heap_key.word[5]);
