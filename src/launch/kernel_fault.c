@@ -12,6 +12,7 @@
 #include "track/track.h"
 
 bool kernel_fault_lists_candidates;
+CUresult (*kernel_fault_contained)(void);
 
 // NEAR, SURE: bytes from a buffer within which an access is blamed on it, and within which that is certain.
 enum { NEAR = 16 << 20, SURE = 4096, NULL_PAGE = 1 << 16, KERNELS = 8, NOTE = 2000 };

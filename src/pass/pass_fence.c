@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+#include "pass/pass_fence.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "pass/pass_fence_state.h"
+#include "pass/regbound.h"
+
+enum { OLDEST = 70 };  // oldest architecture that is rewritten
+
+// Texts that are inserted cannot declare parameters; registers they can pass. The first line keeps addresses
+// of kernels' parameters, which lie in a space of their own; PTX has had the instruction since 7.7.
+static const char find_text[] = ".func (.reg .b64 to) " FENCE_FIND " (.reg .b64 what, .reg .b64 address)\n"
+                                "{\n"
+                                "%s"
+                                "{\n"
+                                ".param .b64 a;\n.param .b64 b;\n.param .b64 r;\n"
+                                "st.param.b64 [a], what;\n"
+                                "st.param.b64 [b], address;\n"
+                                "call (r), " KFENCE_FIND ", (a, b);\n"
+                                "ld.param.b64 to, [r];\n"
+                                "}\n"
+                                "bra back;\n"
+                                "same:\n"
+                                "mov.b64 to, address;\n"
+                                "back:\n"
+                                "ret;\n"
+                                "}\n";
+static const char params_text[] = ".reg .pred p;\n"
+                                  "isspacep.param p, address;\n"
+                                  "@p bra same;\n";
+// A function that passes two words on.
+static const char pass_text[] = ".func %s (.reg .b64 first, .reg .b64 second)\n"
+                                "{\n"
+                                "{\n"
+                                ".param .b64 a;\n.param .b64 b;\n"
+                                "st.param.b64 [a], first;\n"
+                                "st.param.b64 [b], second;\n"
+                                "call %s, (a, b);\n"
+                                "}\n"
+                                "ret;\n"
+                                "}\n";
+
+uint64_t pass_fence_sum(void)
+{
+    uint64_t sum = XXH3_64bits(kfence_functions_ptx, strlen(kfence_functions_ptx));
+    sum = XXH3_64bits_withSeed(params_text, sizeof params_text, sum);
+    sum = XXH3_64bits_withSeed(pass_text, sizeof pass_text, sum);
+    return XXH3_64bits_withSeed(find_text, sizeof find_text, sum);
+}
+
+// --- what is refused ---------------------------------------------------------------------------------------
+
+static int refuse(struct fencing *k, const struct ptx_stmt *s, const char *why)
+{
+    diag_report(k->all.c->sink, DIAG_ERROR, &k->all.c->m->source, s->pos == PTX_NONE ? 0 : s->pos, 0,
+                "%s", why);
+    return -ENOTSUP;
+}
+
+static int look_stmt(struct fencing *k, const struct ptx_stmt *s)
+{
+    if (s->kind == PTX_VERBATIM || (s->kind == PTX_INSN && s->form->id == PTX_OP_UNKNOWN))
+        return refuse(k, s, "moat does not know this instruction, and cannot fence it");
+    if (s->kind == PTX_DECL && (s->var->space == PTX_SPACE_GLOBAL || s->var->space == PTX_SPACE_CONST))
+        return refuse(k, s, "a variable in a function has no name by which moat could find it");
+    return 0;
+}
+
+// Unknown modifiers may change what an instruction accesses.
+static int look_func(struct fencing *k, const struct ptx_func *f)
+{
+    int err = 0;
+    for (uint32_t i = 0; i < f->nstmts && !err; i++)
+        err = look_stmt(k, &f->stmts[i]);
+    if (!err && f->nunknown)
+        err = refuse(k, &f->stmts[0], "a function has an instruction that moat does not know");
+    return err;
+}
+
+// --- the module --------------------------------------------------------------------------------------------
+
+static int raise_version(struct ptx_module *m)
+{
+    unsigned arch;
+    char suffix;
+    if (!edit_target_parse(m->target, &arch, &suffix) || arch < OLDEST)
+        return -ENOTSUP;
+    if (m->version_major < 6 || (m->version_major == 6 && m->version_minor < 3)) {
+        m->version_major = 6;
+        m->version_minor = 3;
+    }
+    return 0;
+}
+
+static int add_text(struct fencing *k)
+{
+    struct pass_context *c = k->all.c;
+    bool params = c->m->version_major > 7 || (c->m->version_major == 7 && c->m->version_minor >= 7);
+    struct out text;
+    int err = out_to_memory(&text);
+    if (err)
+        return err;
+    out_cstr(&text, kfence_functions_ptx);
+    out_fmt(&text, find_text, params ? params_text : "");
+    out_fmt(&text, pass_text, FENCE_NOTE, KFENCE_NOTE);
+    out_fmt(&text, pass_text, FENCE_SHARED, KFENCE_SHARED);
+    out_fmt(&text, pass_text, FENCE_TOOK, KFENCE_TOOK);
+    err = text.error;
+    if (!err)
+        edit_add(c->edit, (struct str){text.buf, text.len});
+    out_close(&text);
+    if (err)
+        return err;
+    k->variable = edit_find(c->edit, STR(KFENCE_VARIABLE));
+    k->find = edit_find(c->edit, STR(FENCE_FIND));
+    k->note = edit_find(c->edit, STR(FENCE_NOTE));
+    k->shared = edit_find(c->edit, STR(FENCE_SHARED));
+    k->took = edit_find(c->edit, STR(FENCE_TOOK));
+    return edit_error(c->edit);
+}
+
+// The sites, in the form of pass_check's result.
+static int keep_result(struct fencing *k)
+{
+    struct pass_result *r = k->all.c->result;
+    struct pass_check *to = ARENA_NEW(&r->arena, struct pass_check);
+    if (!to)
+        return -ENOMEM;
+    *to = (struct pass_check){.nsites = (uint32_t)k->all.sites.len};
+    to->kernels = ARENA_ARRAY(&r->arena, struct pass_check_kernel, 1);
+    to->sites = ARENA_ARRAY(&r->arena, struct pass_check_site, to->nsites + 1u);
+    to->funcs = ARENA_ARRAY(&r->arena, struct pass_check_func, 1);
+    if (!to->kernels || !to->sites || !to->funcs)
+        return -ENOMEM;
+    if (to->nsites)
+        memcpy(to->sites, k->all.sites.items, to->nsites * sizeof *to->sites);
+    r->check = to;
+    return 0;
+}
+
+// Names the module's variables, whose addresses the host lists. They follow the module's own variable.
+static int add_variables(struct pass_context *c)
+{
+    const struct ptx_module *m = c->m;
+    int err = pass_add_symbol(c, STR(KFENCE_VARIABLE), sizeof(struct kfence_module));
+    for (uint32_t i = 0; i < m->nitems && !err; i++) {
+        const struct ptx_var *v = m->items[i].kind == PTX_ITEM_VAR ? m->items[i].var : NULL;
+        bool has_place = v && (v->space == PTX_SPACE_GLOBAL || v->space == PTX_SPACE_CONST);
+        if (has_place && v->linkage != PTX_EXTERN && ptx_var_size(v))
+            err = pass_add_symbol(c, ptx_sym(m, v->sym)->name, ptx_var_size(v));
+    }
+    return err;
+}
+
+static int rewrite(struct fencing *k)
+{
+    struct pass_context *c = k->all.c;
+    int err = add_variables(c);
+    if (!err)
+        err = raise_version(c->m);
+    for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
+        err = look_func(k, c->funcs[i]);
+    if (!err)
+        err = regbound_add(c);
+    if (!err)
+        err = add_text(k);
+    for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
+        err = fence_func(k, i);
+    return err ? err : keep_result(k);
+}
+
+int pass_fence(struct pass_context *c)
+{
+    struct fencing k = {.all = {.c = c}};
+    int err = c->result->nfuncs ? rewrite(&k) : 0;
+    vec_free(&k.all.sites);
+    return err;
+}
