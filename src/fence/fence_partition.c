@@ -25,12 +25,10 @@ static CUresult reserve(uint64_t size, uint64_t *base)
 {
     const struct driver *d = &guard.real;
     CUdeviceptr at = 0;
-    // With this alignment, size bytes further on there is a base with room on either side.
-    CUresult r = d->cuMemAddressReserve(&at, 2 * size + UNIT, 0, 0, 0);
-    if (r)
-        return r;
+    // Wherever this begins, a multiple of size lies in it with room on either side.
+    CUresult r = d->cuMemAddressReserve(&at, 2 * size + 2 * ZONE, 0, 0, 0);
     *base = (at + ZONE + size - 1) & ~(size - 1);
-    return *base + size + ZONE <= at + 2 * size + UNIT ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return r;
 }
 
 static uint64_t power_above(uint64_t n)

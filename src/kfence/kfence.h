@@ -29,6 +29,7 @@ enum {
     KFENCE_RANGES = 8192,      // most further ranges
     KFENCE_SEEN = 1 << 16,     // bits for errors that were recorded
     KFENCE_RING = 1024,        // records of the ring
+    KFENCE_GRID = 64,          // bytes by which the blocks of a cooperative launch synchronise
 };
 
 // --- the module's variable ---------------------------------------------------------------------------------

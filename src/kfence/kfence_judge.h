@@ -4,6 +4,7 @@
 //   in the partition                         the access is made
 //   inside one of the further ranges         the access is made
 //   between blocks that malloc gave          the access is made: the heap of kernels is one piece
+//   where blocks of a grid synchronise       the access is made
 //   else                                     KFENCE_LEFT; the access goes to the sink
 //
 // An access that is made but not aligned is KFENCE_MISALIGNED, and made at the multiple below.
@@ -44,6 +45,14 @@ KPRIM bool kfence_judge_is_listed(uint64_t state, uint64_t address, uint64_t end
     }
 }
 
+// Returns whether the address is in the memory by which the blocks of a cooperative launch synchronise. The
+// driver passes it in two special registers.
+KPRIM bool kfence_judge_is_grid(uint64_t address, uint64_t end)
+{
+    uint64_t at = kprim_grid_memory();
+    return at && address >= at && end <= at + KFENCE_GRID;
+}
+
 KPRIM bool kfence_judge_may(const struct kfence_module *m, uint64_t address, uint64_t width)
 {
     uint64_t end = address + width;
@@ -51,7 +60,7 @@ KPRIM bool kfence_judge_may(const struct kfence_module *m, uint64_t address, uin
         return true;
     if (end < address)
         return false;
-    return kfence_judge_is_listed(m->state, address, end) ||
+    return kfence_judge_is_listed(m->state, address, end) || kfence_judge_is_grid(address, end) ||
            (kprim_ld64(KFENCE_IN(m->state, heap_low), KPRIM_RELAXED) <= address &&
             end <= kprim_ld64(KFENCE_IN(m->state, heap_high), KPRIM_RELAXED));
 }

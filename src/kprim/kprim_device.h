@@ -154,6 +154,15 @@ KPRIM uint32_t kprim_dynamic_shared(void)
     return v;
 }
 
+// Returns the address of the memory by which the blocks of a cooperative launch synchronise; 0: there is none.
+KPRIM uint64_t kprim_grid_memory(void)
+{
+    uint32_t high, low;
+    __asm__("mov.u32 %0, %%envreg1;" : "=r"(high));
+    __asm__("mov.u32 %0, %%envreg2;" : "=r"(low));
+    return (uint64_t)high << 32 | low;
+}
+
 // Stops the grid.
 KPRIM void kprim_trap(void)
 {

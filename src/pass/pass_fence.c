@@ -44,12 +44,95 @@ static const char pass_text[] = ".func %s (.reg .b64 first, .reg .b64 second)\n"
                                 "ret;\n"
                                 "}\n";
 
+// What kernels call in place of malloc; the heap's blocks are told to the slow judgement.
+static const struct {
+    const char *name;     // the driver's function
+    const char *instead;  // ours
+    unsigned nparams;
+} takers[] = {
+    {"malloc", EDIT_PREFIX "fence_malloc", 1},
+    {"__cuda_syscall_aligned_malloc", EDIT_PREFIX "fence_aligned_malloc", 2},
+};
+enum { TAKERS = 2 };
+
+static const char take_text[] = ".extern .func (.param %s r) malloc (.param %s n);\n"
+                                ".func (.param .b64 r) " EDIT_PREFIX "fence_malloc (.param .b64 n)\n"
+                                "{\n"
+                                ".reg .b64 %%n, %%p;\n"
+                                "ld.param.b64 %%n, [n];\n"
+                                "{\n"
+                                ".param .b64 a;\n.param .b64 b;\n"
+                                "st.param.b64 [a], %%n;\n"
+                                "call (b), malloc, (a);\n"
+                                "ld.param.b64 %%p, [b];\n"
+                                "}\n"
+                                "call " FENCE_TOOK ", (%%p, %%n);\n"
+                                "st.param.b64 [r], %%p;\n"
+                                "ret;\n"
+                                "}\n";
+static const char take_aligned_text[] =
+    ".extern .func (.param %s r) __cuda_syscall_aligned_malloc (.param %s n, .param %s to);\n"
+    ".func (.param .b64 r) " EDIT_PREFIX "fence_aligned_malloc (.param .b64 n, .param .b64 to)\n"
+    "{\n"
+    ".reg .b64 %%n, %%to, %%p;\n"
+    "ld.param.b64 %%n, [n];\n"
+    "ld.param.b64 %%to, [to];\n"
+    "{\n"
+    ".param .b64 a;\n.param .b64 b;\n.param .b64 c;\n"
+    "st.param.b64 [a], %%n;\n"
+    "st.param.b64 [c], %%to;\n"
+    "call (b), __cuda_syscall_aligned_malloc, (a, c);\n"
+    "ld.param.b64 %%p, [b];\n"
+    "}\n"
+    "call " FENCE_TOOK ", (%%p, %%n);\n"
+    "st.param.b64 [r], %%p;\n"
+    "ret;\n"
+    "}\n";
+
 uint64_t pass_fence_sum(void)
 {
     uint64_t sum = XXH3_64bits(kfence_functions_ptx, strlen(kfence_functions_ptx));
     sum = XXH3_64bits_withSeed(params_text, sizeof params_text, sum);
     sum = XXH3_64bits_withSeed(pass_text, sizeof pass_text, sum);
+    sum = XXH3_64bits_withSeed(take_text, sizeof take_text, sum);
+    sum = XXH3_64bits_withSeed(take_aligned_text, sizeof take_aligned_text, sum);
     return XXH3_64bits_withSeed(find_text, sizeof find_text, sum);
+}
+
+// --- malloc in kernels -------------------------------------------------------------------------------------
+
+static const char *type_of(const struct ptx_var *v)
+{
+    return v->type == PTX_B64 ? ".b64" : v->type == PTX_U64 ? ".u64" : v->type == PTX_S64 ? ".s64" : NULL;
+}
+
+// Adds what is called in place of a function of the driver that gives memory. Returns 0, or -ENOTSUP if the
+// module declares it differently.
+static int add_taker(struct fencing *k, unsigned i, struct out *to)
+{
+    struct pass_context *c = k->all.c;
+    const struct ptx_sym *sym = ptx_find(c->m, str_from(takers[i].name));
+    const struct ptx_func *f = sym && sym->kind == PTX_SYM_FUNC ? sym->func : NULL;
+    if (!f || f->has_body)
+        return 0;
+    const char *type = f->nrets == 1 && f->nparams == takers[i].nparams ? type_of(&f->rets[0]) : NULL;
+    if (!type)
+        return -ENOTSUP;
+    if (i)
+        out_fmt(to, take_aligned_text, type, type_of(&f->params[0]), type_of(&f->params[1]));
+    else
+        out_fmt(to, take_text, type, type_of(&f->params[0]));
+    k->taker[i] = edit_find(c->edit, str_from(takers[i].name));
+    return 0;
+}
+
+void fence_redirect(struct fencing *k, struct ptx_func *f, uint32_t at)
+{
+    const struct ptx_stmt *s = &f->stmts[at];
+    for (uint32_t slot = 0; slot < s->nslots; slot++)
+        for (unsigned i = 0; i < TAKERS; i++)
+            if (s->operands[slot].kind == PTX_SYM && s->operands[slot].id == k->taker[i])
+                edit_set(k->all.c->edit, at, slot, edit_sym(k->instead[i]));
 }
 
 // --- what is refused ---------------------------------------------------------------------------------------
@@ -109,7 +192,9 @@ static int add_text(struct fencing *k)
     out_fmt(&text, pass_text, FENCE_NOTE, KFENCE_NOTE);
     out_fmt(&text, pass_text, FENCE_SHARED, KFENCE_SHARED);
     out_fmt(&text, pass_text, FENCE_TOOK, KFENCE_TOOK);
-    err = text.error;
+    for (unsigned i = 0; i < TAKERS && !err; i++)
+        err = add_taker(k, i, &text);
+    err = err ? err : text.error;
     if (!err)
         edit_add(c->edit, (struct str){text.buf, text.len});
     out_close(&text);
@@ -119,7 +204,8 @@ static int add_text(struct fencing *k)
     k->find = edit_find(c->edit, STR(FENCE_FIND));
     k->note = edit_find(c->edit, STR(FENCE_NOTE));
     k->shared = edit_find(c->edit, STR(FENCE_SHARED));
-    k->took = edit_find(c->edit, STR(FENCE_TOOK));
+    for (unsigned i = 0; i < TAKERS; i++)
+        k->instead[i] = k->taker[i] == PTX_NONE ? PTX_NONE : edit_find(c->edit, str_from(takers[i].instead));
     return edit_error(c->edit);
 }
 
@@ -175,7 +261,7 @@ static int rewrite(struct fencing *k)
 
 int pass_fence(struct pass_context *c)
 {
-    struct fencing k = {.all = {.c = c}};
+    struct fencing k = {.all = {.c = c}, .taker = {PTX_NONE, PTX_NONE}};
     int err = c->result->nfuncs ? rewrite(&k) : 0;
     vec_free(&k.all.sites);
     return err;

@@ -130,6 +130,7 @@ static int fence_stmt(struct fence_func *k, uint32_t at)
     const struct ptx_stmt *s = &k->f->stmts[at];
     if (s->form->id == PTX_OP_TRAP || s->form->id == PTX_OP_BRKPT)
         return end_thread(k, at);
+    fence_redirect(k->k, k->f, at);
     unsigned n = ptx_stmt_mem(k->f, s, mem), rows = 0;
     int err = 0;
     for (unsigned i = 0; i < n && !err; i++)

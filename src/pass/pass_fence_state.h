@@ -15,7 +15,8 @@
 struct fencing {
     struct checking all;  // for sites, which are described as those of pass_check
     uint32_t variable;    // symbols: KFENCE_VARIABLE, and the functions above
-    uint32_t find, note, shared, took;
+    uint32_t find, note, shared;
+    uint32_t taker[2], instead[2];  // malloc and its kin, and what is called in their place; PTX_NONE
 };
 
 enum { FENCE_ROWS = 3 };  // most memory operands of one instruction that are fenced
@@ -29,6 +30,9 @@ struct fence_func {
     uint32_t to[FENCE_ROWS];  // fenced pointers
     uint32_t low, high, bits, bad, what;
 };
+
+// pass_fence.c: calls of malloc in a statement become calls of ours.
+void fence_redirect(struct fencing *k, struct ptx_func *f, uint32_t at);
 
 // pass_fence_emit.c: rewrites the function of that index. 0 or a negative code.
 int fence_func(struct fencing *k, uint32_t index);
