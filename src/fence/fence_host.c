@@ -80,19 +80,20 @@ void fence_host_each(void (*f)(struct fence_device *d, struct context *ctx, void
     lock_give(&lock);
 }
 
-void fence_host_rings(void (*f)(struct fence_device *d, struct context *ctx, void *argument), void *argument,
+bool fence_host_rings(void (*f)(struct fence_device *d, struct context *ctx, void *argument), void *argument,
                       bool wait)
 {
     if (wait)
         lock_take(&lock);
     else if (!lock_try(&lock))
-        return;
+        return false;
     for (unsigned i = 0; i < used; i++) {
         struct context *ctx = context_of_number(i);
         if (ctx && devices[i].ready && !devices[i].ending)
             f(&devices[i], ctx, argument);
     }
     lock_give(&lock);
+    return true;
 }
 
 void fence_host_close(void)

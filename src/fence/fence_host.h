@@ -45,8 +45,9 @@ void fence_host_module_gone(const void *handle);
 // Returns what is known of a module's sites by its number; NULL: unknown. Requires the lock, as f below has.
 const struct pass_check *fence_host_sites(uint64_t number);
 
-// Calls f for each context that has a state, with the lock held; without waiting for it unless `wait`.
-void fence_host_rings(void (*f)(struct fence_device *d, struct context *ctx, void *argument), void *argument,
+// Calls f for each context that has a state, with the lock held. Without `wait`, returns false if another
+// thread has it.
+bool fence_host_rings(void (*f)(struct fence_device *d, struct context *ctx, void *argument), void *argument,
                       bool wait);
 void fence_host_each(void (*f)(struct fence_device *d, struct context *ctx, void *argument), void *argument);
 void fence_host_close(void);  // the driver is about to shut down

@@ -141,10 +141,10 @@ static void take(struct fence_device *d, struct context *ctx)
         int none = CUDA_SUCCESS;
         if (r.client != ERROR_RING_FENCE || !r.kind || r.kind >= KFENCE_KINDS)
             continue;
-        report(&r, ctx);
         if (guard.options.on_error != OPTION_ON_ERROR_SKIP)
             atomic_compare_exchange_strong_explicit(&contained, &none, (int)result_of(r.kind),
                                                     memory_order_relaxed, memory_order_relaxed);
+        report(&r, ctx);
     }
 }
 
@@ -165,7 +165,10 @@ void fence_report_read(bool all)
 
 CUresult fence_report_error(void)
 {
-    fence_report_read(false);
+    bool all = false;
+    // Another thread that has the lock may have taken a record whose error it has not set yet.
+    if (fence_host_on && !fence_host_rings(read_one, &all, false))
+        fence_host_rings(read_one, &all, true);
     return (CUresult)atomic_load_explicit(&contained, memory_order_relaxed);
 }
 

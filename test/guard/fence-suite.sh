@@ -12,7 +12,7 @@ set -u
 judge() {
     local name=$1 off=$2 status log=$T/$1.log
     shift 2
-    timeout 500 "$MOAT" --device=cpu --mode=fence --fence="${FENCE:-mask}" --log-file="$log" "$T/$name" "$@" \
+    timeout 100 "$MOAT" --device=cpu --mode=fence --fence="${FENCE:-mask}" --log-file="$log" "$T/$name" "$@" \
         >"$log.out" 2>&1 </dev/null
     status=$?
     if [ $status != "$off" ] || grep -q 'ERROR: moat' "$log"; then
