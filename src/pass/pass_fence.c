@@ -15,7 +15,28 @@ enum { OLDEST = 70 };  // oldest architecture that is rewritten
 // of kernels' parameters, which lie in a space of their own; PTX has had the instruction since 7.7.
 static const char find_text[] = ".func (.reg .b64 to) " FENCE_FIND " (.reg .b64 what, .reg .b64 address)\n"
                                 "{\n"
+                                ".reg .pred p;\n"
+                                ".reg .b64 x;\n"
+                                ".reg .b32 at, width, limit;\n"
                                 "%s"
+                                "isspacep.shared p, address;\n"
+                                "@!p bra judge;\n"
+                                "%s"
+                                "cvta.to.shared.u64 x, address;\n"
+                                "cvt.u32.u64 at, x;\n"
+                                "shr.u64 x, what, 32;\n"
+                                "cvt.u32.u64 width, x;\n"
+                                "and.b32 width, width, 65535;\n"
+                                "sub.u32 limit, limit, width;\n"
+                                "setp.le.u32 p, at, limit;\n"
+                                "@p bra same;\n"
+                                "%s"
+                                "call " FENCE_SHARED ", (what, address);\n"
+                                "and.b32 limit, limit, -32;\n"
+                                "cvt.u64.u32 x, limit;\n"
+                                "cvta.shared.u64 to, x;\n"
+                                "bra back;\n"
+                                "judge:\n"
                                 "{\n"
                                 ".param .b64 a;\n.param .b64 b;\n.param .b64 r;\n"
                                 "st.param.b64 [a], what;\n"
@@ -29,8 +50,20 @@ static const char find_text[] = ".func (.reg .b64 to) " FENCE_FIND " (.reg .b64 
                                 "back:\n"
                                 "ret;\n"
                                 "}\n";
-static const char params_text[] = ".reg .pred p;\n"
-                                  "isspacep.param p, address;\n"
+static const char exact_text[] = "mov.u32 limit, %aggr_smem_size;\n";
+// A block of a cluster is at a multiple of 16 MiB for the others, and for itself.
+static const char cluster_text[] = "shr.u32 width, at, 24;\n"
+                                   "setp.eq.u32 p, width, 0;\n"
+                                   "@p bra bad;\n"
+                                   "and.b32 at, at, 0xFFFFFF;\n"
+                                   "setp.gt.u32 p, at, limit;\n"
+                                   "@p bra bad;\n"
+                                   "mov.u32 at, %cluster_nctarank;\n"
+                                   "setp.le.u32 p, width, at;\n"
+                                   "@p bra same;\n"
+                                   "bad:\n";
+static const char inexact_text[] = "mov.u32 limit, %total_smem_size;\nadd.u32 limit, limit, 1024;\n";
+static const char params_text[] = "isspacep.param p, address;\n"
                                   "@p bra same;\n";
 // A function that passes two words on.
 static const char pass_text[] = ".func %s (.reg .b64 first, .reg .b64 second)\n"
@@ -89,14 +122,15 @@ static const char take_aligned_text[] =
     "ret;\n"
     "}\n";
 
+
 uint64_t pass_fence_sum(void)
 {
+    const char *texts[] = {find_text,    exact_text, inexact_text, cluster_text,
+                           params_text,  pass_text,  take_text,    take_aligned_text};
     uint64_t sum = XXH3_64bits(kfence_functions_ptx, strlen(kfence_functions_ptx));
-    sum = XXH3_64bits_withSeed(params_text, sizeof params_text, sum);
-    sum = XXH3_64bits_withSeed(pass_text, sizeof pass_text, sum);
-    sum = XXH3_64bits_withSeed(take_text, sizeof take_text, sum);
-    sum = XXH3_64bits_withSeed(take_aligned_text, sizeof take_aligned_text, sum);
-    return XXH3_64bits_withSeed(find_text, sizeof find_text, sum);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        sum = XXH3_64bits_withSeed(texts[i], strlen(texts[i]), sum);
+    return sum;
 }
 
 // --- malloc in kernels -------------------------------------------------------------------------------------
@@ -166,16 +200,26 @@ static int look_func(struct fencing *k, const struct ptx_func *f)
 
 // --- the module --------------------------------------------------------------------------------------------
 
-static int raise_version(struct ptx_module *m)
+static void raise_to(struct ptx_module *m, unsigned major, unsigned minor)
 {
+    if (m->version_major < major || (m->version_major == major && m->version_minor < minor)) {
+        m->version_major = major;
+        m->version_minor = minor;
+    }
+}
+
+// A newer version does not change the module's meaning; a newer target would.
+static int raise_version(struct fencing *k)
+{
+    struct ptx_module *m = k->all.c->m;
     unsigned arch;
     char suffix;
     if (!edit_target_parse(m->target, &arch, &suffix) || arch < OLDEST)
         return -ENOTSUP;
-    if (m->version_major < 6 || (m->version_major == 6 && m->version_minor < 3)) {
-        m->version_major = 6;
-        m->version_minor = 3;
-    }
+    k->exact_shared = arch >= 90;
+    raise_to(m, 6, 3);
+    if (k->exact_shared)
+        raise_to(m, 8, 1);
     return 0;
 }
 
@@ -188,9 +232,10 @@ static int add_text(struct fencing *k)
     if (err)
         return err;
     out_cstr(&text, kfence_functions_ptx);
-    out_fmt(&text, find_text, params ? params_text : "");
     out_fmt(&text, pass_text, FENCE_NOTE, KFENCE_NOTE);
     out_fmt(&text, pass_text, FENCE_SHARED, KFENCE_SHARED);
+    out_fmt(&text, find_text, params ? params_text : "", k->exact_shared ? exact_text : inexact_text,
+            k->exact_shared ? cluster_text : "");
     out_fmt(&text, pass_text, FENCE_TOOK, KFENCE_TOOK);
     for (unsigned i = 0; i < TAKERS && !err; i++)
         err = add_taker(k, i, &text);
@@ -247,7 +292,7 @@ static int rewrite(struct fencing *k)
     struct pass_context *c = k->all.c;
     int err = add_variables(c);
     if (!err)
-        err = raise_version(c->m);
+        err = raise_version(k);
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
         err = look_func(k, c->funcs[i]);
     if (!err)

@@ -23,14 +23,26 @@ static bool is_inside_variable(const struct ptx_module *m, const struct ptx_mem 
 static bool wants(const struct fence_func *k, const struct ptx_mem *mem)
 {
     enum ptx_space space = ptx_space_is((enum ptx_space)mem->space);
-    return (space == PTX_SPACE_GENERIC || space == PTX_SPACE_GLOBAL) && mem->addr->kind == PTX_ADDR &&
-           (mem->reads || mem->writes) && !is_inside_variable(k->k->all.c->m, mem);
+    return (space == PTX_SPACE_GENERIC || space == PTX_SPACE_GLOBAL || space == PTX_SPACE_SHARED) &&
+           mem->addr->kind == PTX_ADDR && (mem->reads || mem->writes) &&
+           !is_inside_variable(k->k->all.c->m, mem);
+}
+
+static bool is_shared(const struct ptx_mem *mem)
+{
+    return ptx_space_is((enum ptx_space)mem->space) == PTX_SPACE_SHARED;
 }
 
 // What an access's address must be a multiple of.
 static uint32_t alignment(const struct ptx_mem *mem)
 {
-    uint32_t n = mem->extent == PTX_EXTENT_PLAIN ? mem->bytes : 1;
+    uint32_t n = mem->bytes;
+    switch (mem->extent) {
+    case PTX_EXTENT_ROWS: return 16;
+    case PTX_EXTENT_COUNTED: n = n ? n : 16; break;  // a bulk copy; for cp.async, the most it writes
+    case PTX_EXTENT_PLAIN: break;
+    default: return 1;
+    }
     return n && !(n & (n - 1)) ? n : 1;
 }
 
@@ -55,6 +67,35 @@ static int64_t load_pointer(struct fence_func *k, uint32_t at, const struct ptx_
     return 0;
 }
 
+// Sets k->bad if k->bits are not all 0 and the access is to be made.
+static void decide(struct fence_func *k, uint32_t at, const struct ptx_stmt *s)
+{
+    if (s->guard == PTX_NONE) {
+        BEFORE(k, at, "setp.ne.b32 %0, %1, 0;", edit_reg(k->bad), edit_reg(k->bits));
+        return;
+    }
+    struct ptx_operand guard = edit_reg(s->guard);
+    guard.negated = s->guard_negated;
+    BEFORE(k, at, "setp.ne.and.b32 %0, %1, 0, %2;", edit_reg(k->bad), edit_reg(k->bits), guard);
+}
+
+static unsigned flags_of(const struct ptx_mem *mem, uint32_t align)
+{
+    return (mem->reads ? KFENCE_READS : 0) | (mem->writes ? KFENCE_WRITES : 0) |
+           (mem->atomic ? KFENCE_ATOMIC : 0) | (align > 1 ? KFENCE_ALIGNED : 0) |
+           (mem->space == PTX_SPACE_GENERIC ? KFENCE_GENERIC : 0);
+}
+
+// Describes the access. *width: its bytes, at least 1.
+static int new_site(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, uint32_t *width,
+                    uint32_t *site)
+{
+    struct check_access a = {.stmt = at, .mem = *mem, .root = {.kind = ROOTS_OWN}};
+    *width = !mem->bytes ? 1 : mem->bytes < UINT16_MAX ? mem->bytes : UINT16_MAX;
+    a.mem.bytes = *width;
+    return check_site(&k->site, &a, site);
+}
+
 // Sets k->bad if the pointer is outside of the partition or the access is not aligned, and is to be made.
 static void compare(struct fence_func *k, uint32_t at, uint32_t to, int64_t offset, uint32_t align)
 {
@@ -66,27 +107,68 @@ static void compare(struct fence_func *k, uint32_t at, uint32_t to, int64_t offs
     if (align > 1)
         BEFORE(k, at, "and.b32 %0, %0, %1;\nor.b32 %2, %2, %0;", edit_reg(k->low),
                edit_imm((int64_t)align - 1), edit_reg(k->bits));
-    if (s->guard == PTX_NONE) {
-        BEFORE(k, at, "setp.ne.b32 %0, %1, 0;", edit_reg(k->bad), edit_reg(k->bits));
-        return;
-    }
-    struct ptx_operand guard = edit_reg(s->guard);
-    guard.negated = s->guard_negated;
-    BEFORE(k, at, "setp.ne.and.b32 %0, %1, 0, %2;", edit_reg(k->bad), edit_reg(k->bits), guard);
+    decide(k, at, s);
 }
+
+// --- shared memory -----------------------------------------------------------------------------------------
+
+// Sets a register of 32 bits to the address with its offset. What does not fit into 32 bits is as bad as the
+// largest address.
+static void load_shared(struct fence_func *k, uint32_t at, const struct ptx_operand *addr, uint32_t to)
+{
+    bool wide = addr->sub == PTX_BASE_REG &&
+                ptx_type_bits((enum ptx_type)ptx_reg_var(k->f, addr->id)->type) == 64;
+    if (addr->sub == PTX_BASE_SYM)
+        BEFORE(k, at, "mov.u32 %0, %1;", edit_reg(to), edit_sym_at(addr->id, addr->value));
+    else if (addr->sub == PTX_BASE_NONE)
+        BEFORE(k, at, "mov.u32 %0, %1;", edit_reg(to), edit_imm((uint32_t)addr->value));
+    else if (wide)
+        BEFORE(k, at, "add.s64 %1, %2, %3;\nmin.u64 %1, %1, 0xFFFFFFFF;\ncvt.u32.u64 %0, %1;", edit_reg(to),
+               edit_reg(k->what), edit_reg(addr->id), edit_imm(addr->value));
+    else
+        BEFORE(k, at, "add.s32 %0, %1, %2;", edit_reg(to), edit_reg(addr->id), edit_imm((int32_t)addr->value));
+}
+
+// The address is compared with the bytes of shared memory that the block has; one outside becomes the last one
+// at which the access fits.
+static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row)
+{
+    const struct ptx_stmt *s = &k->f->stmts[at];
+    uint32_t site, align = alignment(mem), to = k->narrow[row], width;
+    int err = new_site(k, at, mem, &width, &site);
+    if (err)
+        return err;
+    load_shared(k, at, mem->addr, to);
+    uint32_t inside = edit_new_label(k->k->all.c->edit);
+    BEFORE(k, at, "sub.u32 %0, %1, %2;\nmin.u32 %0, %0, %3;\nand.b32 %0, %0, %4;\nxor.b32 %5, %0, %3;",
+           edit_reg(k->low), edit_reg(k->limit), edit_imm(width), edit_reg(to), edit_imm(-(int64_t)align),
+           edit_reg(k->bits));
+    if (mem->extent == PTX_EXTENT_ROWS && mem->lanes < 32)
+        BEFORE(k, at, "mov.u32 %0, %laneid;\nsetp.lt.u32 %1, %0, %2;\nselp.b32 %3, %3, 0, %1;",
+               edit_reg(k->high), edit_reg(k->bad), edit_imm(mem->lanes), edit_reg(k->bits));
+    decide(k, at, s);
+    BEFORE(k, at, "@!%0 bra %1;\nmov.u64 %2, %3;\ncvt.u64.u32 %4, %5;\ncall %6, (%2, %4);\nmov.u32 %5, %7;",
+           edit_reg(k->bad), edit_sym(inside), edit_reg(k->what),
+           edit_imm((int64_t)KFENCE_WHAT(site, width, flags_of(mem, align))), edit_reg(k->to[row]),
+           edit_reg(to), edit_sym(k->k->shared), edit_reg(k->low));
+    edit_place_label(k->k->all.c->edit, at, inside);
+    struct ptx_operand address = edit_addr(to, 0);
+    address.unified = mem->addr->unified;
+    edit_set(k->k->all.c->edit, at, (unsigned)(mem->addr - k->f->stmts[at].operands), address);
+    return 0;
+}
+
+// --- global memory -----------------------------------------------------------------------------------------
 
 static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row)
 {
-    struct check_access a = {.stmt = at, .mem = *mem, .root = {.kind = ROOTS_OWN}};
-    uint32_t site, align = alignment(mem), to = k->to[row];
-    uint32_t width = mem->bytes < UINT16_MAX ? mem->bytes : UINT16_MAX;
-    a.mem.bytes = width;
-    int err = check_site(&k->site, &a, &site);
+    uint32_t site, align = alignment(mem), to = k->to[row], width;
+    if (is_shared(mem))
+        return fence_shared(k, at, mem, row);
+    int err = new_site(k, at, mem, &width, &site);
     if (err)
         return err;
-    unsigned flags = (mem->reads ? KFENCE_READS : 0) | (mem->writes ? KFENCE_WRITES : 0) |
-                     (mem->atomic ? KFENCE_ATOMIC : 0) | (align > 1 ? KFENCE_ALIGNED : 0) |
-                     (mem->space == PTX_SPACE_GENERIC ? KFENCE_GENERIC : 0);
+    unsigned flags = flags_of(mem, align);
     int64_t offset = load_pointer(k, at, mem->addr, to);
     compare(k, at, to, offset, align);
     uint32_t inside = edit_new_label(k->k->all.c->edit);
@@ -149,6 +231,10 @@ static void registers(struct fence_func *k)
     k->to[0] = edit_new_regs(e, PTX_B64, FENCE_ROWS);
     for (unsigned i = 1; i < FENCE_ROWS; i++)
         k->to[i] = k->to[0] + i;
+    k->narrow[0] = edit_new_regs(e, PTX_B32, FENCE_ROWS);
+    for (unsigned i = 1; i < FENCE_ROWS; i++)
+        k->narrow[i] = k->narrow[0] + i;
+    k->limit = edit_new_reg(e, PTX_B32);
     k->low = edit_new_reg(e, PTX_B32);
     k->high = edit_new_reg(e, PTX_B32);
     k->bits = edit_new_reg(e, PTX_B32);
@@ -157,6 +243,10 @@ static void registers(struct fence_func *k)
     edit_entry(e, "ld.const.b32 %0, [%1];\nld.const.b32 %2, [%3];", edit_reg(k->base),
                edit_sym_at(k->k->variable, offsetof(struct kfence_module, base) + 4), edit_reg(k->outside),
                edit_sym_at(k->k->variable, offsetof(struct kfence_module, outside) + 4));
+    if (k->k->exact_shared)
+        edit_entry(e, "mov.u32 %0, %aggr_smem_size;", edit_reg(k->limit));
+    else
+        edit_entry(e, "mov.u32 %0, %total_smem_size;\nadd.u32 %0, %0, 1024;", edit_reg(k->limit));
 }
 
 int fence_func(struct fencing *all, uint32_t index)

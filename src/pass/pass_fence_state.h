@@ -16,6 +16,7 @@ struct fencing {
     struct checking all;  // for sites, which are described as those of pass_check
     uint32_t variable;    // symbols: KFENCE_VARIABLE, and the functions above
     uint32_t find, note, shared;
+    bool exact_shared;  // a special register has the bytes of shared memory with those of the system
     uint32_t taker[2], instead[2];  // malloc and its kin, and what is called in their place; PTX_NONE
 };
 
@@ -27,7 +28,9 @@ struct fence_func {
     struct check_func site;  // for check_site: its name and statements
     struct ptx_func *f;
     uint32_t base, outside;   // the upper halves of the module's variable
+    uint32_t limit;           // bytes of shared memory
     uint32_t to[FENCE_ROWS];  // fenced pointers
+    uint32_t narrow[FENCE_ROWS];  // and those into shared memory
     uint32_t low, high, bits, bad, what;
 };
 

@@ -127,6 +127,40 @@ KERNEL(asynchronous)
     own[threadIdx.x] = shared[threadIdx.x].x;
 }
 
+// What lies behind the block's own shared memory.
+KERNEL(shared_write)
+{
+    __shared__ volatile uint32_t shared[32];
+    shared[threadIdx.x] = 1;
+    shared[at + threadIdx.x] = 2;
+    own[threadIdx.x] = shared[threadIdx.x];
+}
+
+KERNEL(shared_read)
+{
+    __shared__ volatile uint32_t shared[32];
+    shared[threadIdx.x] = 1;
+    own[threadIdx.x] = shared[at + threadIdx.x];
+}
+
+KERNEL(shared_atomic)
+{
+    __shared__ uint32_t shared[32];
+    shared[threadIdx.x] = 1;
+    __syncthreads();
+    atomicAdd(&shared[at + threadIdx.x], 1);
+    own[threadIdx.x] = shared[threadIdx.x];
+}
+
+KERNEL(shared_generic)
+{
+    __shared__ uint32_t shared[32];
+    shared[threadIdx.x] = 1;
+    __syncthreads();
+    store(shared + at + threadIdx.x, 4);
+    own[threadIdx.x] = 1;
+}
+
 KERNEL(trap)
 {
     if (at)
@@ -143,7 +177,8 @@ KERNEL(breakpoint)
 
 // Aims at: the neighbour's memory, where nothing is mapped, the first page, one byte beside a right address.
 // Nothing: `at` only says whether to do wrong.
-enum aim { NEIGHBOURS, FAR, ZERO, BESIDE, SWITCH };
+// An index far behind shared memory.
+enum aim { NEIGHBOURS, FAR, ZERO, BESIDE, SWITCH, INDEX };
 enum { ILLEGAL = 700, MISALIGNED = 716, FAILED = 719 };
 static const struct {
     const char *name;
@@ -179,6 +214,10 @@ static const struct {
     {"misaligned_vector", vector, BESIDE, MISALIGNED},
     {"misaligned_atomic", atomic, BESIDE, MISALIGNED},
     {"misaligned_generic", generic, BESIDE, MISALIGNED},
+    {"shared_write", shared_write, INDEX, ILLEGAL},
+    {"shared_read", shared_read, INDEX, ILLEGAL},
+    {"shared_atomic", shared_atomic, INDEX, ILLEGAL},
+    {"shared_generic", shared_generic, INDEX, ILLEGAL},
     {"trap", trap, SWITCH, FAILED},
     {"breakpoint", breakpoint, SWITCH, FAILED},
 };
@@ -239,6 +278,7 @@ static uint64_t aim_at(enum aim aim, uint64_t own, uint64_t seed)
     case FAR: return mix(seed) & 0x7ffffffffff0;
     case ZERO: return mix(seed) % 4096 / 16 * 16;
     case BESIDE: return own + 1024 + (seed & 1) + 1;
+    case INDEX: return (1 << 18) + mix(seed) % (1 << 20);
     default: return 1;
     }
 }
@@ -249,7 +289,7 @@ static int run(int n, bool bad, uint64_t seed)
     cudaMalloc(&own, N * 4);
     cudaMemset(own, 0, N * 4);
     make_neighbour();
-    bool is_switch = cases[n].aim == SWITCH;
+    bool is_switch = cases[n].aim == SWITCH || cases[n].aim == INDEX;
     uint64_t at = bad ? aim_at(cases[n].aim, (uint64_t)own, seed) : is_switch ? 0 : (uint64_t)own + 1024;
     cases[n].kernel<<<1, 32>>>(own, at);
     int launched = cudaGetLastError(), error = cudaDeviceSynchronize();
