@@ -82,17 +82,6 @@ bool check_prove_covers(const struct check_proof *p, uint32_t stmt, unsigned row
     return access != PROOF_NONE && p->may_cover[access];
 }
 
-// Returns whether checked code of the module is called from the kernel by its name.
-static bool calls_checked(const struct check_func *k)
-{
-    for (uint32_t i = 0; i < k->f->nstmts; i++) {
-        uint32_t to = check_callee(k->k, &k->f->stmts[i]);
-        if (to != PTX_NONE && k->k->copies[to])
-            return true;
-    }
-    return false;
-}
-
 static int keep_proof(struct check_func *k, struct pass_check_kernel *row)
 {
     struct arena *arena = &k->k->c->result->arena;
@@ -128,7 +117,7 @@ static int keep_proof(struct check_func *k, struct pass_check_kernel *row)
     }
     for (uint32_t i = 0; i < k->wholes.len; i++)
         k->proof->site_at[k->wholes.items[i].stmt] = k->whole_accesses.items[k->wholes.items[i].first].site;
-    bool all = covered == k->accesses.len && !k->wholes.len && !calls_checked(k);
+    bool all = covered == k->accesses.len && !k->wholes.len && !check_calls_checked(k);
     row->proved = all ? PASS_CHECK_BARE : covered ? PASS_CHECK_REST : PASS_CHECK_FULL;
     return 0;
 }

@@ -225,6 +225,7 @@ void check_add_slots(struct checking *k, struct ptx_func *f, struct check_slots 
 // Code for the bounds of a call's arguments; `first` is the call's first item of k->passes. Returns that of
 // the next call.
 size_t check_emit_passes(struct check_func *k, size_t first);
+bool check_calls_checked(const struct check_func *k);  // it may call a function that checks
 // Whether the function is a kernel that may call checked functions: they are to know its launch.
 bool check_enters(const struct check_func *k);
 
