@@ -6,11 +6,13 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "check/check_variables.h"
 #include "context/context_copy.h"
 #include "context/green.h"
 #include "core/guard.h"
 #include "core/lock.h"
 #include "kcheck/kcheck.h"
+#include "kwatch/kheap_host.h"
 #include "launch/kernel_fault.h"
 #include "launch/launch_ring.h"
 #include "track/guard_report.h"
@@ -205,6 +207,7 @@ static unsigned flags_of(enum track_family family)
     case TRACK_MAPPED: return CHECK_TABLE_LOOSE;
     case TRACK_REGISTERED: return CHECK_TABLE_SHARES;
     case TRACK_POOL: return CHECK_TABLE_ORDERED;
+    case TRACK_VARIABLE: return CHECK_TABLE_FORGOTTEN;
     default: return 0;
     }
 }
@@ -390,8 +393,30 @@ static CUresult set_variable(struct context *ctx, const struct modules_row *row,
     return r ? r : context_write(ctx, &copy, 1);
 }
 
+// Modules that are new in a context.
+struct fresh {
+    VEC(struct modules_row *) rows;  // held
+};
+
+static void note_fresh(struct fresh *f, const struct modules_row *row)
+{
+    struct modules_row *held = modules_hold(row->handle);
+    if (held && vec_push(&f->rows, held))
+        modules_release(held);
+}
+
+static void record_fresh(struct fresh *f, struct context *ctx)
+{
+    for (size_t i = 0; i < f->rows.len; i++) {
+        check_variables_record(ctx, f->rows.items[i]);
+        modules_release(f->rows.items[i]);
+    }
+    vec_free(&f->rows);
+}
+
 // Sets the variables of all modules in a context. Requires the lock.
-static void set_variables(struct context *ctx, CUcontext context, const struct check_device *d)
+static void set_variables(struct context *ctx, CUcontext context, const struct check_device *d,
+                          struct fresh *fresh)
 {
     static bool noted;
     unsigned number = context_number(ctx);
@@ -402,7 +427,9 @@ static void set_variables(struct context *ctx, CUcontext context, const struct c
             m->set_in[number] = 0;  // it is set if the module stays
         if (m->ending || (row->context && row->context != context) || m->set_in[number] == d->version)
             continue;
-        struct kcheck_module value = {d->directory, d->records, d->state, m->number};
+        if (!m->set_in[number])
+            note_fresh(fresh, row);
+        struct kcheck_module value = {d->directory, d->records, d->state, m->number, d->heap, d->heap_bytes};
         CUresult r = set_variable(ctx, row, broken ? (struct kcheck_module){0} : value);
         m->set_in[number] = broken ? 0 : d->version;
         if (r && !noted) {
@@ -417,6 +444,28 @@ static void set_variables(struct context *ctx, CUcontext context, const struct c
     modules_give(client, all);
 }
 
+// Finds out where the heap of malloc in kernels is; if it has moved, all variables are set again.
+static void find_heap(const struct context *ctx, struct check_device *d)
+{
+    uint64_t bytes, heap = kheap_host_found(ctx, &bytes);
+    if (heap == d->heap && bytes == d->heap_bytes)
+        return;
+    d->heap = heap;
+    d->heap_bytes = bytes;
+    d->version++;
+}
+
+uint64_t check_host_heap(uint64_t *bytes)
+{
+    const struct context *ctx = kheap_host_any() ? context_current() : NULL;
+    return ctx ? kheap_host_found(ctx, bytes) : 0;
+}
+
+void check_host_limit_set(void)
+{
+    atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
+}
+
 static bool prepare(CUcontext context)
 {
     bool pushed;
@@ -424,6 +473,7 @@ static bool prepare(CUcontext context)
     if (!ctx)
         return false;
     int saved = errno;
+    struct fresh fresh = {.rows = {0}};
     CUstreamCaptureMode mode = context_capture_relax();
     lock_take(&lock);
     struct check_device *d = &devices[context_number(ctx)];
@@ -433,11 +483,14 @@ static bool prepare(CUcontext context)
     bool first = ready && !any_ready;
     any_ready |= ready;
     if (ready)
-        set_variables(ctx, context, d);
+        find_heap(ctx, d);
+    if (ready)
+        set_variables(ctx, context, d, &fresh);
     if (ready && !broken)
         atomic_store_explicit(&ready_in, context, memory_order_release);
     ready = ready && !broken;
     lock_give(&lock);
+    record_fresh(&fresh, ctx);
     context_capture_restore(mode);
     context_leave(pushed);
     if (first && check_host_first)
@@ -483,6 +536,7 @@ bool check_host_launch(void)
     if (!check_host_on || guard.real.cuCtxGetCurrent(&context) || !context)
         return false;
     context = green_owner(context);
+    kheap_host_launch();
     return atomic_load_explicit(&ready_in, memory_order_acquire) == context || prepare(context);
 }
 

@@ -20,6 +20,10 @@ int check_host_start(void);  // 0 or -ENOMEM
 void check_host_after_fork(void);
 extern _Atomic(bool) check_host_on;  // set at the start; cleared when the driver shuts down
 
+// The heap of malloc in kernels in the current context, and its size; 0: it has none.
+uint64_t check_host_heap(uint64_t *bytes);
+void check_host_limit_set(void);  // the heap of malloc in kernels may move
+
 // Called for each launch of a checked kernel. Returns false if its context cannot be checked.
 bool check_host_launch(void);
 

@@ -241,9 +241,13 @@ bool check_launch_was_proved(uint64_t number, uint32_t site)
     return proved && check_prove_says(proved, site);
 }
 
-// Returns the bounds of the block that a pointer is in. Call it inside an epoch section.
-static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span)
+// Returns the bounds of the block that a pointer is in. Call it inside an epoch section. What lies in the
+// heap of malloc in kernels is looked up by the kernel, which needs the pointer for that also where several
+// meet.
+static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span, uint64_t heap, uint64_t heap_bytes)
 {
+    if (heap && pointer - heap < heap_bytes)
+        return (struct kcheck_pair){pointer, 0};
     const struct track_block *b = pointer ? track_announced(pointer) : NULL;
     b = b || !pointer ? b : track_live(pointer);
     // When memory of a graph is valid is unknown.
@@ -255,6 +259,7 @@ static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span)
 static void fill_pairs(const struct pass_check_variant *v, const char *bytes, size_t size,
                        struct kcheck_pair *pairs)
 {
+    uint64_t heap_bytes = 0, heap = check_host_heap(&heap_bytes);
     unsigned section = epoch_enter();
     for (uint32_t i = 0; i < v->npairs; i++) {
         uint64_t pointer = 0, offset = v->pairs[i].offset;
@@ -262,7 +267,8 @@ static void fill_pairs(const struct pass_check_variant *v, const char *bytes, si
             memcpy(&pointer, bytes + offset, sizeof pointer);
         // An access that needs more alignment than the pointer has is judged by the kernel.
         bool aligned = !(pointer & (v->pairs[i].align - 1));
-        pairs[i] = aligned ? pair_of(pointer, v->pairs[i].span) : (struct kcheck_pair){0, 0};
+        pairs[i] =
+            aligned ? pair_of(pointer, v->pairs[i].span, heap, heap_bytes) : (struct kcheck_pair){0, 0};
     }
     epoch_leave(section);
 }

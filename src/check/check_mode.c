@@ -91,10 +91,11 @@ static void count_sites(const struct pass_check *c)
 {
     guard_add(GUARD_CHECK_KERNELS, c->nkernels);
     for (uint32_t i = 0; i < c->nsites; i++)
-        guard_count(c->sites[i].root == PASS_CHECK_OWN ? GUARD_CHECK_OWN
-                    : c->sites[i].root == PASS_CHECK_PARAM || c->sites[i].root == PASS_CHECK_VARIABLE
-                        ? GUARD_CHECK_BASE
-                        : GUARD_CHECK_INTERIOR);
+        if (c->sites[i].width)  // else a call of free
+            guard_count(c->sites[i].root == PASS_CHECK_OWN ? GUARD_CHECK_OWN
+                        : c->sites[i].root == PASS_CHECK_PARAM || c->sites[i].root == PASS_CHECK_VARIABLE
+                            ? GUARD_CHECK_BASE
+                            : GUARD_CHECK_INTERIOR);
     for (uint32_t i = 0; i < c->nfuncs; i++)
         for (int why = 0; why < PASS_CHECK_LEFTS; why++)
             guard_add(left[why], c->funcs[i].left[why]);
@@ -126,6 +127,12 @@ static void module_stays(const void *handle)
     check_host_module_ends(handle, false);
 }
 
+static void limit_set(CUlimit limit)
+{
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE)
+        check_host_limit_set();
+}
+
 // --- launches ----------------------------------------------------------------------------------------------
 
 static void poll(void)
@@ -153,6 +160,7 @@ const struct mode check_mode = {
     .context_ends = context_ends,
     .context_stays = check_host_context_stays,
     .context_gone = check_host_context_gone,
+    .limit_set = limit_set,
     .plan = plan,
     .module_loaded = module_loaded,
     .module_ends = module_ends,

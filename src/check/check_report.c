@@ -18,6 +18,8 @@
 #include "core/guard.h"
 #include "core/own_thread.h"
 #include "kcheck/kcheck.h"
+#include "kwatch/kheap_host.h"
+#include "kwatch/kheap_watch.h"
 #include "launch/kernel_fault.h"
 #include "launch/launch_ring.h"
 #include "mode/mode.h"
@@ -133,13 +135,30 @@ static bool writes_too(const struct pass_check *c, const struct pass_check_site 
 
 // --- the buffer --------------------------------------------------------------------------------------------
 
+static bool is_in_heap(const struct context *ctx, uint64_t address)
+{
+    uint64_t bytes, heap = kheap_host_found(ctx, &bytes);
+    return heap && address - heap < bytes;
+}
+
 // Adds the block that the judgement rests on.
-static void add_block(struct guard_finding *f, uint64_t base, uint64_t size)
+static void add_block(struct guard_finding *f, const struct context *ctx, uint64_t base, uint64_t size)
 {
     bool was_freed = size & KCHECK_FREED;
     size &= KCHECK_SIZE;
     if (!base)
         return;
+    if (is_in_heap(ctx, base)) {
+        f->buffers[f->nbuffers++] = (struct track_copy){.base = base,
+                                                        .size = size,
+                                                        .facts = {.family = TRACK_PLAIN,
+                                                                  .made_by = TRACK_MADE_BY_KERNEL,
+                                                                  .device = (int16_t)ctx->device,
+                                                                  .bytes = size},
+                                                        .freed = was_freed,
+                                                        .freed_by = TRACK_MADE_BY_KERNEL};
+        return;
+    }
     unsigned section = epoch_enter();
     const struct track_block *b = track_announced(base);
     if (!b || b->range.base != base || b->range.size != size)
@@ -253,6 +272,8 @@ static enum report_type type_of(const struct error_ring_record *r, const struct 
     case KCHECK_USE_FREED: return REPORT_USE_AFTER_FREE;
     case KCHECK_NULL: return REPORT_NULL_DEREFERENCE;
     case KCHECK_MISALIGNED: return REPORT_MISALIGNED;
+    case KCHECK_DOUBLE_FREE: return REPORT_DOUBLE_FREE;
+    case KCHECK_BAD_FREE: return REPORT_BAD_FREE;
     case KCHECK_OUTSIDE_VARIABLE:
         return site && site->space == PASS_CHECK_IN_SHARED  ? REPORT_SHARED_OVERFLOW
                : site && site->space == PASS_CHECK_IN_LOCAL ? REPORT_LOCAL_OVERFLOW
@@ -347,7 +368,9 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         .device = ctx->device,
         .address = r->address,
         .bytes = what >> 32 & 0xffff,
-        .access = flags & KCHECK_WRITES ? REPORT_WRITE : REPORT_READ,
+        .access = flags & KCHECK_FREES    ? REPORT_NO_ACCESS
+                  : flags & KCHECK_WRITES ? REPORT_WRITE
+                                          : REPORT_READ,
         .fault = &fault,
         .thread_known = true,
         .by_source = true,
@@ -363,7 +386,7 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     if (placed)
         add_place(&f, site, r->payload[1], r->payload[3]);
     else
-        add_block(&f, r->payload[2], r->payload[3]);
+        add_block(&f, ctx, r->payload[2], r->payload[3]);
     if (r->kind == KCHECK_STRAY && is_placed(r->address))
         add_nearest(&f);
     else if (r->kind == KCHECK_STRAY)
@@ -375,6 +398,12 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
              (unsigned long long)f.bytes);
     if (r->kind == KCHECK_MISALIGNED)
         f.note = note;
+    if (r->kind == KCHECK_DOUBLE_FREE)
+        f.note = "a kernel had freed it before";
+    if (r->kind == KCHECK_BAD_FREE)
+        f.note = "a kernel passed a pointer to free that malloc never returned";
+    if (r->kind == KCHECK_IN_HEAP)
+        f.note = "it is in the heap of malloc in kernels, and in no buffer of it";
     f.type = type_of(r, &f, site);
     f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
     f.more[1] = f.in_function ? callers() : NULL;
@@ -432,6 +461,7 @@ static void *watch(void *unused)
     const struct timespec pause = {.tv_nsec = PAUSE};
     while (check_host_on) {
         check_report_read(false);
+        kheap_watch_read_all(false);
         check_host_find_heaps();
         nanosleep(&pause, NULL);
     }
@@ -445,9 +475,11 @@ static void at_exit(void)
 {
     if (owner != getpid())
         return;
+    kheap_watch_read_all(true);
     check_report_read(true);
     check_report_count();
     check_host_close();
+    kheap_watch_close();
 }
 
 static void first(void)

@@ -77,6 +77,9 @@ struct kcheck_module {
     uint64_t records;    // device address of the records
     uint64_t state;      // device address of the struct kcheck_state
     uint64_t number;     // of the module, for records of errors; never 0
+    // The heap of malloc in kernels (kheap.h) and its size. 0: the context has none whose blocks can be found
+    // by their addresses.
+    uint64_t heap, heap_bytes;
 };
 
 // --- hidden parameters -------------------------------------------------------------------------------------
@@ -95,7 +98,7 @@ enum { KCHECK_HIDDEN = 16 };
 
 // The bounds of a root for accesses of `span` bytes: an access at `address` is inside if and only if
 // address - base < limit, unsigned. limit == size - span + 1, or 0 if span > size or the root is in no live
-// block; then base is 0 too.
+// block; then base is 0 too, or, with limit == 0, any address of a block whose bounds the host does not know.
 struct kcheck_pair {
     uint64_t base;
     uint64_t limit;
@@ -122,6 +125,11 @@ static inline struct kcheck_pair kcheck_pair(uint64_t base, uint64_t size, uint6
 extern const char kcheck_functions_ptx[];
 #define KCHECK_WHAT(site, width, flags) \
     ((uint64_t)(uint32_t)(site) | (uint64_t)(uint16_t)(width) << 32 | (uint64_t)(flags) << 48)
+// .func (.param .b64 found) KCHECK_BOUNDS (.param .b64 pointer): (pointer - base) << 32 | size of the live
+// block that the pointer is in; 0: there is none, or it has 4 GiB or more. For what the inserted lookup
+// cannot find: blocks of the heap of malloc in kernels. One value, since a function that returns several has
+// no ABI.
+#define KCHECK_BOUNDS "moat_check_bounds"
 // A site is the tag of a text, one of several that may be linked into a module, and the number of an access.
 enum { KCHECK_SITE_BITS = 20, KCHECK_TAG_BITS = 12 };
 #define KCHECK_SITE(tag, number) \
@@ -136,6 +144,7 @@ enum kcheck_flags {
     KCHECK_DYNAMIC = 64,        // the variable is all of the dynamic shared memory
     KCHECK_ALIGNED = 128,       // the address must be a multiple of the width
     KCHECK_INSIDE = 256,        // the access is inside; only its alignment is to be judged
+    KCHECK_FREES = 512,         // no access: the address is about to be passed to free
 };
 enum kcheck_verdict { KCHECK_PERFORM, KCHECK_SKIP };
 
@@ -149,7 +158,10 @@ enum kcheck_kind {
     KCHECK_NULL,              // the root is null, or the address is in the first 64 KiB
     KCHECK_OUTSIDE_VARIABLE,  // KCHECK_VARIABLE_LEFT
     KCHECK_MISALIGNED,        // KCHECK_ALIGNED, and nothing else is wrong
-    KCHECK_STRAY,  // the address is in no block that is tracked: performed; the host asks the driver
+    KCHECK_STRAY,        // the address is in no block that is tracked: performed; the host asks the driver
+    KCHECK_IN_HEAP,      // the address is in the heap of malloc in kernels, and in no block of it
+    KCHECK_DOUBLE_FREE,  // KCHECK_FREES: the block was freed
+    KCHECK_BAD_FREE,     // KCHECK_FREES: malloc never returned the address
     KCHECK_KINDS,
 };
 

@@ -255,7 +255,7 @@ static bool stores(const struct check_func *k, uint32_t stmt, uint32_t arg, uint
     return true;
 }
 
-static struct check_pass find_pass(const struct check_func *k, uint32_t call, const struct check_slot *slot)
+struct check_pass check_find_pass(const struct check_func *k, uint32_t call, const struct check_slot *slot)
 {
     struct check_pass p = {.call = call, .store = call, .pointer = {.kind = PTX_SINK}};
     const struct ptx_operand *list = ptx_operand(&k->f->stmts[call], 2), *arg = list + 1;
@@ -279,7 +279,7 @@ int check_find_passes(struct check_func *k)
             uint32_t to = check_callee(k->k, &k->f->stmts[i]);
             const struct check_slots *slots = to == PTX_NONE ? NULL : k->k->slots[to];
             for (uint32_t n = 0; slots && n < slots->n; n++)
-                if (vec_push(&k->passes, find_pass(k, i, &slots->at[n])))
+                if (vec_push(&k->passes, check_find_pass(k, i, &slots->at[n])))
                     return -ENOMEM;
         }
     return 0;

@@ -258,6 +258,52 @@ static void module_variable(bool bad)
     wait();
 }
 
+// The address of a variable that the host cannot name comes from memory.
+static __device__ int hidden[16], behind[16];
+static __constant__ int constants[16] = {1}, more_constants[16] = {1};
+struct places {
+    int *hidden, *behind;
+    const int *constants, *more;
+};
+
+static __global__ void store_places(places *p)
+{
+    *p = {hidden, behind, constants, more_constants};
+}
+
+static __global__ void by_place(places *p, int n)
+{
+    for (int i = 0; i < n; i++)
+        p->hidden[i] = p->behind[i % 16] + 1;
+}
+
+static void loaded_variable(bool bad)
+{
+    places *p = take<places>(1);
+    int out[16];
+    store_places<<<1, 1>>>(p);
+    by_place<<<1, 1>>>(p, 16 + bad);
+    wait();
+    NEED(cudaMemcpyFromSymbol(out, behind, sizeof out));
+    if (out[0])
+        exit(3);
+}
+
+static __global__ void by_constant_place(places *p, int n, int *out)
+{
+    for (int i = 0; i < n; i++)
+        *out += p->constants[i] + p->more[i % 16];
+}
+
+static void loaded_constant(bool bad)
+{
+    places *p = take<places>(1);
+    int *out = take<int>(1);
+    store_places<<<1, 1>>>(p);
+    by_constant_place<<<1, 1>>>(p, 16 + bad, out);
+    wait();
+}
+
 static __device__ __noinline__ void set(int *p, int v)
 {
     *p = v;
@@ -527,6 +573,8 @@ static const struct check_case cases[] = {
     {"differences", differences, "heap-buffer-overflow"},
     {"atomics", atomics, "heap-buffer-overflow"},
     {"module_variable", module_variable, "global-buffer-overflow"},
+    {"loaded_variable", loaded_variable, "global-buffer-overflow"},
+    {"loaded_constant", loaded_constant, "global-buffer-overflow"},
     {"in_a_function", in_a_function, "heap-buffer-overflow"},
     {"passed_far", passed_far, "heap-buffer-overflow|heap-buffer-underflow"},
     {"returned_far", returned_far, "heap-buffer-overflow|heap-buffer-underflow"},

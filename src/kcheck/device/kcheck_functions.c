@@ -15,6 +15,15 @@ __attribute__((weak)) uint32_t moat_check_access(uint64_t what, uint64_t address
     return kcheck_judge_access(&m, what, address, root, launch);
 }
 
+uint64_t moat_check_bounds(uint64_t pointer);
+
+__attribute__((weak)) uint64_t moat_check_bounds(uint64_t pointer)
+{
+    struct kcheck_module m = __moat_check_module;
+    struct kcheck_block b = kcheck_judge_find(&m, pointer);
+    return kcheck_judge_is_live(b) && !(b.size >> 32) ? (pointer - b.base) << 32 | b.size : 0;
+}
+
 __attribute__((weak)) void moat_check_enter(uint64_t launch)
 {
     uint64_t state = __moat_check_module.state;
