@@ -393,7 +393,7 @@ size_t check_emit_passes(struct check_func *k, size_t first)
 
 // Returns whether a call may lead to checked code: of a function that has a checked copy, through a pointer,
 // or of one in another module.
-static bool may_call_checked(const struct checking *k, const struct ptx_stmt *s)
+static bool calls_checked(const struct checking *k, const struct ptx_stmt *s)
 {
     static const char *const theirs[] = {"vprintf", "malloc", "free", "cuda", "__"};
     const struct ptx_operand *callee =
@@ -413,7 +413,7 @@ static bool may_call_checked(const struct checking *k, const struct ptx_stmt *s)
 bool check_calls_checked(const struct check_func *k)
 {
     for (uint32_t i = 0; i < k->f->nstmts; i++)
-        if (may_call_checked(k->k, &k->f->stmts[i]))
+        if (calls_checked(k->k, &k->f->stmts[i]))
             return true;
     return false;
 }

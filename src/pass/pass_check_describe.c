@@ -2,7 +2,7 @@
 // What pass_check.h declares, as lines of words. Text that may contain spaces ends its line.
 //
 //   check KERNELS SITES FUNCTIONS VARIABLES TAG
-//   checked NAME HIDDEN PARAMS PROVED               for each kernel, followed by its
+//   checked NAME HIDDEN PARAMS PROVED WAITS            for each kernel, followed by its
 //   param OFFSET SIZE
 //   variant BYTES PAIRS                             the full one, followed by its
 //   pair OFFSET SPAN ALIGN
@@ -43,18 +43,20 @@ static void write_proof(const struct pass_check_kernel *k, struct out *to)
     }
     out_char(to, '\n');
     for (uint32_t i = 0; i < k->naccesses; i++)
-        out_fmt(to, "asked %u %u %u\n", k->asked[i].site, k->asked[i].root, k->asked[i].align);
+        out_fmt(to, "asked %u %u %u %u %u\n", k->asked[i].site, k->asked[i].root, k->asked[i].align,
+                k->asked[i].follows, k->asked[i].rest);
 }
 
 static void write_kernel(const struct pass_check_kernel *k, struct out *to)
 {
-    out_fmt(to, "checked " STR_FMT " %u %u %u\n", STR_ARG(k->name), k->hidden, k->nparams, k->proved);
+    out_fmt(to, "checked " STR_FMT " %u %u %u %u\n", STR_ARG(k->name), k->hidden, k->nparams, k->proved,
+            k->waits);
     for (uint32_t i = 0; i < k->nparams; i++)
         out_fmt(to, "param %u %u\n", k->params[i].offset, k->params[i].size);
     write_variant(&k->full, to);
     if (k->proved != PASS_CHECK_FULL)
         write_proof(k, to);
-    if (k->proved == PASS_CHECK_REST)
+    if (pass_check_has_rest(k->proved))
         write_variant(&k->rest, to);
 }
 
@@ -214,6 +216,8 @@ static void read_proof(struct reading *r, struct pass_check_kernel *k)
         k->asked[i].site = number(r, &line, UINT32_MAX);
         k->asked[i].root = number(r, &line, UINT32_MAX);
         k->asked[i].align = number(r, &line, UINT32_MAX);
+        k->asked[i].follows = number(r, &line, 1);
+        k->asked[i].rest = number(r, &line, 1);
         ends(r, line);
     }
 }
@@ -225,6 +229,7 @@ static void read_kernel(struct reading *r, struct pass_check_kernel *k)
     k->hidden = number(r, &line, UINT32_MAX);
     k->nparams = number(r, &line, UINT32_MAX);
     k->proved = (uint8_t)number(r, &line, PASS_CHECK_PROVED_COUNT - 1);
+    k->waits = number(r, &line, 1);
     ends(r, line);
     k->params = rows(r, k->nparams, sizeof *k->params);
     for (uint32_t i = 0; i < k->nparams && !r->err; i++) {
@@ -236,7 +241,7 @@ static void read_kernel(struct reading *r, struct pass_check_kernel *k)
     read_variant(r, &k->full);
     if (k->proved != PASS_CHECK_FULL && !r->err)
         read_proof(r, k);
-    if (k->proved == PASS_CHECK_REST && !r->err)
+    if (pass_check_has_rest(k->proved) && !r->err)
         read_variant(r, &k->rest);
 }
 
