@@ -284,7 +284,7 @@ static bool list_variables(const struct modules_row *row)
             const struct pass_symbol *s = &row->parts[i]->symbols[k];
             CUdeviceptr at = 0;
             size_t size = 0;
-            if (strcmp(s->pass, "fence") || str_eq(s->name, STR(KFENCE_VARIABLE)))
+            if (strncmp(s->pass, "fence", 5) || str_eq(s->name, STR(KFENCE_VARIABLE)))
                 continue;
             if (find_variable(row, s->name, &at, &size) || !size) {
                 guard_count(GUARD_FENCE_UNLISTED);
