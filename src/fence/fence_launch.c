@@ -56,8 +56,8 @@ static void keep(const void *handle, enum kernels_kind kind, const void *owner, 
         if (instead)
             kernels_stands_for(instead, k);
         for (uint32_t i = 0; i < about->nparams && i < KERNELS_PARAMETERS; i++)
-            layout[i] =
-                (struct kernels_parameter){(uint16_t)about->params[i].offset, (uint16_t)about->params[i].size};
+            layout[i] = (struct kernels_parameter){(uint16_t)about->params[i].offset,
+                                                   (uint16_t)about->params[i].size};
         if (about->nparams <= KERNELS_PARAMETERS)
             kernels_set_layout(k, layout, about->nparams);
     }
@@ -110,8 +110,8 @@ void fence_launch_found(const void *handle, const void *owner, const char *name)
     }
     if (found) {
         enum kernels_kind kind = atomic_load_explicit(&k->kind, memory_order_acquire);
-        const void *masked = about && guard.options.fence != OPTION_FENCE_CHECK ? find_masked(owner, kind, name)
-                                                                                : NULL;
+        const void *masked =
+            about && guard.options.fence != OPTION_FENCE_CHECK ? find_masked(owner, kind, name) : NULL;
         keep(handle, kind, owner, masked, about);
     }
     modules_release(row);

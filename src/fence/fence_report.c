@@ -20,9 +20,9 @@
 #include "track/track.h"
 
 enum {
-    NEAR = 1 << 20,     // bytes from a buffer within which an access is shown with it
+    NEAR = 1 << 20,  // bytes from a buffer within which an access is shown with it
     NULL_PAGE = 1 << 16,
-    PAUSE = 50000000,   // nanoseconds between two looks at the rings
+    PAUSE = 50000000,  // nanoseconds between two looks at the rings
 };
 
 // What the program's calls return. Relaxed: a number that stands alone.
@@ -98,8 +98,8 @@ static void describe(struct guard_finding *f, const struct error_ring_record *r)
 static CUresult result_of(unsigned kind)
 {
     return kind == KFENCE_MISALIGNED || kind == KFENCE_SKEWED ? CUDA_ERROR_MISALIGNED_ADDRESS
-           : kind == KFENCE_TRAPPED  ? CUDA_ERROR_LAUNCH_FAILED
-                                     : CUDA_ERROR_ILLEGAL_ADDRESS;
+           : kind == KFENCE_TRAPPED                           ? CUDA_ERROR_LAUNCH_FAILED
+                                                              : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
 static const char *only_kernel(void)

@@ -221,7 +221,8 @@ static void judge_suspect(CUresult r)
 // Most calls succeed with memory that is known.
 CUresult bounds_done(CUresult r)
 {
-    if (__builtin_expect(suspect.set || r != CUDA_SUCCESS || guard.real_skipped || kernel_fault_contained, 0)) {
+    if (__builtin_expect(suspect.set || r != CUDA_SUCCESS || guard.real_skipped || kernel_fault_contained,
+                         0)) {
         cancel_hold();
         if (suspect.set)
             judge_suspect(r);

@@ -171,19 +171,22 @@ static void emit_mask(struct fence_func *k, uint32_t at, uint32_t from)
 // The number of the page, modulo the pages of the partition: for sizes that are no power of two.
 static void emit_modulo(struct fence_func *k, uint32_t at, uint32_t from, uint32_t to)
 {
-    BEFORE(k, at, "sub.u64 %0, %1, %2;\nshr.u64 %3, %0, 21;\ncvt.u32.u64 %4, %3;\nrem.u32 %4, %4, %5;\n"
-                  "cvt.u64.u32 %6, %4;\nxor.b64 %3, %3, %6;",
+    BEFORE(k, at,
+           "sub.u64 %0, %1, %2;\nshr.u64 %3, %0, 21;\ncvt.u32.u64 %4, %3;\nrem.u32 %4, %4, %5;\n"
+           "cvt.u64.u32 %6, %4;\nxor.b64 %3, %3, %6;",
            edit_reg(to), edit_reg(from), edit_reg(k->base64), edit_reg(k->what), edit_reg(k->bits),
            edit_reg(k->pages), edit_reg(k->to[0]));
     BEFORE(k, at, "mov.b64 {%0, %1}, %2;\nor.b32 %1, %1, %0;", edit_reg(k->low), edit_reg(k->high),
            edit_reg(k->what));
     note_bits(k, at, k->noted, k->high);
-    BEFORE(k, at, "and.b64 %0, %0, 0x1FFFFF;\nshl.b64 %1, %1, 21;\nor.b64 %0, %0, %1;\nadd.u64 %0, %0, %2;\n"
-                  "mov.b64 {%3, %4}, %0;",
+    BEFORE(k, at,
+           "and.b64 %0, %0, 0x1FFFFF;\nshl.b64 %1, %1, 21;\nor.b64 %0, %0, %1;\nadd.u64 %0, %0, %2;\n"
+           "mov.b64 {%3, %4}, %0;",
            edit_reg(to), edit_reg(k->to[0]), edit_reg(k->base64), edit_reg(k->low), edit_reg(k->bits));
 }
 
-static void emit(struct fence_func *k, uint32_t at, uint32_t from, uint32_t to, int64_t offset, uint32_t align)
+static void emit(struct fence_func *k, uint32_t at, uint32_t from, uint32_t to, int64_t offset,
+                 uint32_t align)
 {
     if (k->k->modulo)
         emit_modulo(k, at, from, to);
@@ -237,8 +240,9 @@ int fence_mask_ends(struct fence_func *k)
         edit_entry(e, "ld.const.b32 %0, [%1];", edit_reg(k->mask),
                    edit_sym_at(k->k->variable, offsetof(struct kfence_module, mask) + 4));
     }
-    edit_exits(e, "or.b32 %6, %1, %7;\nsetp.ne.b32 %0, %6, 0;\n@!%0 bra right;\nmov.u64 %2, %3;\n"
-                  "mov.b64 %4, {%1, %7};\ncall %5, (%2, %4);\nright:",
+    edit_exits(e,
+               "or.b32 %6, %1, %7;\nsetp.ne.b32 %0, %6, 0;\n@!%0 bra right;\nmov.u64 %2, %3;\n"
+               "mov.b64 %4, {%1, %7};\ncall %5, (%2, %4);\nright:",
                edit_reg(k->bad), edit_reg(k->noted), edit_reg(k->what),
                edit_imm((int64_t)KFENCE_WHAT(site, 0, 0)), edit_reg(k->to[0]), edit_sym(k->k->note),
                edit_reg(k->bits), edit_reg(k->skewed));

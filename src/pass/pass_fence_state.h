@@ -14,8 +14,8 @@
 // An access whose address a kernel computes from a parameter: the variant with the mask only masks it.
 struct fence_masked {
     uint32_t stmt;
-    unsigned row;      // of ptx_stmt_mem
-    uint32_t offset;   // of the parameter
+    unsigned row;     // of ptx_stmt_mem
+    uint32_t offset;  // of the parameter
 };
 typedef VEC(struct fence_masked) fence_plan;
 
@@ -24,10 +24,10 @@ struct fencing {
     struct checking all;  // for sites, which are described as those of pass_check
     uint32_t variable;    // symbols: KFENCE_VARIABLE, and the functions above
     uint32_t find, note, shared;
-    fence_plan *plans;            // by index of result->funcs
-    struct ptx_func **variants;   // NULL: none
-    bool modulo;        // variants use modulo, not a mask
-    bool exact_shared;  // a special register has the bytes of shared memory with those of the system
+    fence_plan *plans;           // by index of result->funcs
+    struct ptx_func **variants;  // NULL: none
+    bool modulo;                 // variants use modulo, not a mask
+    bool exact_shared;           // a special register has the bytes of shared memory with those of the system
     uint32_t taker[2], instead[2];  // malloc and its kin, and what is called in their place; PTX_NONE
 };
 
@@ -50,12 +50,12 @@ struct fence_func {
     struct fence_cached *cached;  // by register of f
     uint32_t ncached, run;
     // Registers.
-    uint32_t mask, noted;    // the mask's upper half; what the masks had to change
-    uint32_t pages, base64;  // for modulo
-    uint32_t skewed;         // what alignments had to change
-    uint32_t base, outside;   // the upper halves of the module's variable
-    uint32_t limit;           // bytes of shared memory
-    uint32_t to[FENCE_ROWS];  // fenced pointers
+    uint32_t mask, noted;         // the mask's upper half; what the masks had to change
+    uint32_t pages, base64;       // for modulo
+    uint32_t skewed;              // what alignments had to change
+    uint32_t base, outside;       // the upper halves of the module's variable
+    uint32_t limit;               // bytes of shared memory
+    uint32_t to[FENCE_ROWS];      // fenced pointers
     uint32_t narrow[FENCE_ROWS];  // and those into shared memory
     uint32_t low, high, bits, bad, what;
 };
