@@ -77,7 +77,7 @@ static const char pass_text[] = ".func %s (.reg .b64 first, .reg .b64 second)\n"
                                 "ret;\n"
                                 "}\n";
 
-// What kernels call in place of malloc; the heap's blocks are told to the slow judgement.
+// What kernels call in place of malloc, so that the lookup knows the heap's blocks.
 static const struct {
     const char *name;     // the driver's function
     const char *instead;  // ours

@@ -130,8 +130,8 @@ static void load_shared(struct fence_func *k, uint32_t at, const struct ptx_oper
                edit_imm((int32_t)addr->value));
 }
 
-// The address is compared with the bytes of shared memory that the block has; one outside becomes the last one
-// at which the access fits.
+// The address is compared with the bytes of shared memory that the block has; one outside becomes the last
+// one at which the access fits.
 static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row)
 {
     const struct ptx_stmt *s = &k->f->stmts[at];

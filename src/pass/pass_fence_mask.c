@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The variant of a kernel in which accesses are masked: KFENCE_PREFIX NAME. It is launched where all parameters
-// that such accesses are computed from point into the partition; a right access by one of them stays in its
+// The variant of a kernel in which accesses are masked: KFENCE_PREFIX NAME. It is launched where all
+// parameters that such accesses are computed from point into the partition; a right access by one of them stays in its
 // buffer, so that the mask changes nothing. Other accesses, by pointers from memory or to variables, are
 // compared as in the kernel itself.
 //
@@ -122,8 +122,8 @@ static void forget_written(void *ctx, struct ptx_access access)
         c->run = 0;
 }
 
-// Called for each statement before its code; what a statement writes is written after its own access, so that is
-// forgotten at the next one.
+// Called for each statement before its code; what a statement writes is written after its own access, so that
+// is forgotten at the next one.
 void fence_mask_forget(struct fence_func *k, uint32_t at)
 {
     const struct ptx_stmt *s = &k->f->stmts[at];

@@ -66,7 +66,8 @@ void fence_redirect(struct fencing *k, struct ptx_func *f, uint32_t at);
 // pass_fence_emit.c: rewrites a function, that of the index or a copy of it. 0 or a negative code.
 int fence_func(struct fencing *k, uint32_t index, struct ptx_func *f, const fence_plan *plan);
 
-// pass_fence_mask.c: finds the accesses of a kernel that need only a mask. Requires that nothing has been edited.
+// pass_fence_mask.c: finds the accesses of a kernel that need only a mask. Requires that nothing has been
+// edited.
 int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan);
 // Adds the kernel's variant to the result: which parameters must point into the partition.
 int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan);
