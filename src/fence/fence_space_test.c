@@ -11,7 +11,7 @@
 #include "fence/fence_ranges.h"
 #include "fence/fence_space.h"
 
-enum { MEMORY = 1 << 24, TAKEN = 500, BASE = 1 << 26 };
+enum { MEMORY = 1 << 22, TAKEN = 500, BASE = 1 << 26 };
 
 static uint64_t state = 1;
 static uint64_t draw(uint64_t n)

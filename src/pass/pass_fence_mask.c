@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The variant of a kernel in which accesses are masked: KFENCE_PREFIX NAME. It is launched where all
-// parameters that such accesses are computed from point into the partition; a right access by one of them stays in its
-// buffer, so that the mask changes nothing. Other accesses, by pointers from memory or to variables, are
-// compared as in the kernel itself.
+// parameters that such accesses are computed from point into the partition; a right access by one of them
+// stays in its buffer, so that the mask changes nothing. Other accesses, by pointers from memory or to
+// variables, are compared as in the kernel itself.
 //
 //   the upper half of the pointer = (upper half & mask) | base
 //   the lower half is made a multiple of the width
