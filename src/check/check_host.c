@@ -21,7 +21,6 @@
 // Our data of a module's row.
 struct module {
     uint64_t number;
-    const struct pass_check *checks;
     unsigned
         set_in[CONTEXT_CONTEXTS];  // version of the context's directory that the variable leads to; 0: none
     bool ending;                   // the driver is about to unload it
@@ -164,7 +163,43 @@ static void flush(struct change *c)
     check_table_clean(table);
 }
 
-// Memory of graphs is left out: it is unknown when it is valid, and graphs may share addresses.
+// Memory of graphs. When it is valid is not known, and blocks of one graph, or of one after the other, may
+// share addresses: then they are one block. It stays live until other memory is there, since a graph that
+// is launched again allocates the same addresses again.
+struct graph_block {
+    uint64_t base, end;
+};
+static VEC(struct graph_block) graph_blocks;  // disjoint; protected by the lock
+
+// Takes blocks out of the list that overlap another one, which grows to cover them if `join`.
+static void take_graph_blocks(uint64_t *base, uint64_t *end, bool join)
+{
+    for (size_t i = 0; i < graph_blocks.len;) {
+        struct graph_block b = graph_blocks.items[i];
+        if (b.end <= *base || b.base >= *end) {
+            i++;
+            continue;
+        }
+        graph_blocks.items[i] = graph_blocks.items[--graph_blocks.len];
+        if (join) {
+            *base = b.base < *base ? b.base : *base;
+            *end = b.end > *end ? b.end : *end;
+            i = 0;
+        }
+    }
+}
+
+// Requires the lock. Returns what is to be added to the table for a block of a graph: no serial, so that no
+// free marks it.
+static struct check_table_block add_graph_block(uint64_t base, uint64_t size)
+{
+    uint64_t end = base + size;
+    take_graph_blocks(&base, &end, true);
+    if (vec_push(&graph_blocks, (struct graph_block){base, end}))
+        return (struct check_table_block){0};
+    return (struct check_table_block){base, end - base, 0, 0};
+}
+
 static unsigned flags_of(enum track_family family)
 {
     switch (family) {
@@ -184,10 +219,16 @@ static void made(const struct track_copy *b)
                        .stream = order.stream,
                        .per_thread = order.per_thread};
     order.valid = false;
-    if (!check_host_on || b->facts.family == TRACK_GRAPH)
+    if (!check_host_on)
         return;
     int saved = errno;
     lock_take(&lock);
+    if (b->facts.family == TRACK_GRAPH) {
+        add = add_graph_block(b->base, b->size);
+    } else if (graph_blocks.len && b->facts.family != TRACK_ANNOUNCED) {
+        uint64_t base = b->base, end = base + b->size;
+        take_graph_blocks(&base, &end, false);
+    }
     if (!broken && check_table_add(table, &add) != -EINVAL)
         flush(&c);
     lock_give(&lock);
@@ -499,25 +540,24 @@ bool check_host_launch(void)
     return atomic_load_explicit(&ready_in, memory_order_acquire) == context || prepare(context);
 }
 
-static const struct pass_check *checks_of(const struct modules_row *row)
+static bool has_checks(const struct modules_row *row)
 {
     for (unsigned i = 0; i < row->nparts; i++)
         if (row->parts[i]->check)
-            return row->parts[i]->check;
-    return NULL;
+            return true;
+    return false;
 }
 
 void check_host_module(struct modules_row *row)
 {
     struct module *m =
-        row && (row->library || row->context) && checks_of(row) ? mem_zalloc(1, sizeof *m) : NULL;
+        row && (row->library || row->context) && has_checks(row) ? mem_zalloc(1, sizeof *m) : NULL;
     if (!m) {
         guard_count(GUARD_CHECK_NONE);
         return;
     }
     lock_take(&lock);
     m->number = ++numbers;
-    m->checks = checks_of(row);
     modules_set(row, client, m);
     atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
     lock_give(&lock);
@@ -537,24 +577,58 @@ void check_host_module_ends(const void *handle, bool ending)
     lock_give(&lock);
 }
 
-const struct pass_check *check_host_sites(uint64_t number)
+// Finds the text of a site among those that a module was linked from.
+static const struct pass_check *find_part(const struct modules_row *row, uint32_t site)
+{
+    const struct pass_check *found = NULL;
+    for (unsigned i = 0; i < row->nparts; i++) {
+        const struct pass_check *c = row->parts[i]->check;
+        if (!c || c->tag != site >> KCHECK_SITE_BITS || (site & ((1u << KCHECK_SITE_BITS) - 1)) >= c->nsites)
+            continue;
+        if (found)  // two texts with one tag
+            return NULL;
+        found = c;
+    }
+    return found;
+}
+
+const struct pass_check *check_host_sites(uint64_t number, uint32_t site)
 {
     const struct pass_check *found = NULL;
     struct modules_row *all = modules_take_all(client);
     for (struct modules_row *row = all; row; row = row->more[client]) {
         const struct module *m = row->data[client];
-        found = m->number == number ? m->checks : found;
+        found = m->number == number ? find_part(row, site) : found;
     }
     modules_give(client, all);
     return found;
 }
 
-const struct pass_check *check_host_checks(const void *handle)
+static const struct pass_check_kernel *find_kernel(const struct pass_check *checks, const char *name,
+                                                   size_t length)
+{
+    for (uint32_t i = 0; checks && i < checks->nkernels; i++)
+        if (checks->kernels[i].name.len == length && !memcmp(checks->kernels[i].name.ptr, name, length))
+            return &checks->kernels[i];
+    return NULL;
+}
+
+const struct pass_check_kernel *check_host_kernel(const void *handle, const char *name)
 {
     struct modules_row *row = handle ? modules_hold(handle) : NULL;
-    const struct pass_check *checks = row ? checks_of(row) : NULL;
+    const struct pass_check_kernel *found = NULL;
+    for (unsigned i = 0; row && i < row->nparts && !found; i++)
+        found = find_kernel(row->parts[i]->check, name, strlen(name));
     modules_release(row);
-    return checks;
+    return found;
+}
+
+bool check_host_is_checked(const void *handle)
+{
+    struct modules_row *row = handle ? modules_hold(handle) : NULL;
+    bool checked = row && has_checks(row);
+    modules_release(row);
+    return checked;
 }
 
 // --- start -------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include "check/check_host.h"
 #include "check/check_launch.h"
 #include "check/check_prove.h"
+#include "check/check_race.h"
 #include "check/check_report.h"
 #include "core/guard.h"
 #include "launch/launch_call.h"
@@ -25,6 +26,7 @@ static void after_fork(void)
 {
     check_host_after_fork();
     check_prove_after_fork();
+    check_race_after_fork();
     check_report_after_fork();
 }
 
@@ -39,6 +41,12 @@ static void context_last_look(CUcontext context)
     look();
 }
 
+static void context_ends(CUcontext context, enum driver_id call)
+{
+    check_race_order(MODE_ORDER_ALL);
+    check_host_context_ends(context, call);
+}
+
 // The aborting thread may hold any lock: what cannot be read at once is not read.
 static void aborts(void)
 {
@@ -49,15 +57,21 @@ static void aborts(void)
 
 static bool alloc(const struct mode_alloc *a, uint64_t *pointer, CUresult *r)
 {
-    if (a->kind == MODE_POOL)
+    if (a->kind == MODE_POOL) {
         check_host_alloc_in_order(a->stream, a->per_thread);
+        check_race_alloc(a->stream, a->per_thread);
+    }
     return false;
 }
 
 static bool free_(const struct mode_free *f, CUresult *r)
 {
-    if (f->way == MODE_FREE_IN_ORDER && !f->captured)
+    if (f->way != MODE_FREE_IN_ORDER) {
+        check_race_order(MODE_ORDER_ALL);
+    } else if (!f->captured) {
+        check_race_free(f->pointer, f->stream, f->per_thread);
         check_host_free_in_order(f->pointer, f->stream, f->per_thread);
+    }
     return false;
 }
 
@@ -102,7 +116,7 @@ static void module_loaded(const struct rewrite_module *module)
 // Its kernels have ended when the driver unloads it, and their errors are named by what is known of it.
 static void module_ends(const void *handle)
 {
-    if (guard.real.cuCtxSynchronize && check_host_checks(handle))
+    if (guard.real.cuCtxSynchronize && check_host_is_checked(handle))
         guard.real.cuCtxSynchronize();
     look();
     check_host_module_ends(handle, true);
@@ -129,6 +143,8 @@ static void poll(void)
 static void waited(enum driver_id call, uint64_t ended)
 {
     check_report_read(ended != 0);
+    if (ended)
+        check_report_ended();
     check_host_waited(ended);
     check_host_find_heaps();
 }
@@ -141,7 +157,7 @@ const struct mode check_mode = {
     .alloc = alloc,
     .free = free_,
     .context_last_look = context_last_look,
-    .context_ends = check_host_context_ends,
+    .context_ends = context_ends,
     .context_stays = check_host_context_stays,
     .context_gone = check_host_context_gone,
     .limit_set = limit_set,
@@ -156,4 +172,5 @@ const struct mode check_mode = {
     .node = check_launch,
     .poll = poll,
     .waited = waited,
+    .order = check_race_order,
 };

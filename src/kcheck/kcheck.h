@@ -114,9 +114,12 @@ static inline struct kcheck_pair kcheck_pair(uint64_t base, uint64_t size, uint6
 // .func (.param .b32 verdict) KCHECK_ACCESS (.param .b64 what, .param .b64 address, .param .b64 root,
 //                                            .param .b64 launch)
 // what: KCHECK_WHAT(site, width, flags). root: the pointer that the address was made from, or any address in
-// its block, with KCHECK_ROOT; ignored without. launch: kcheck_hidden.launch, 0 in functions that do not have
-// it. Returns KCHECK_PERFORM or KCHECK_SKIP; with --on-error=trap it does not return from an error.
+// its block, with KCHECK_ROOT; ignored without. launch: kcheck_hidden.launch; in functions, which do not have
+// it, 0: then it is what KCHECK_ENTER noted for the block. Returns KCHECK_PERFORM or KCHECK_SKIP; with
+// --on-error=trap it does not return from an error.
 #define KCHECK_ACCESS "moat_check_access"
+// .func KCHECK_ENTER (.param .b64 launch): a kernel that may call checked functions calls it first.
+#define KCHECK_ENTER "moat_check_enter"
 // PTX for the pass: KCHECK_ACCESS and KCHECK_VARIABLE, to be inserted into a module behind its own .version,
 // .target and .address_size, which this text lacks. Needs PTX 6.3 and sm_70. NUL-terminated.
 extern const char kcheck_functions_ptx[];
@@ -127,6 +130,10 @@ extern const char kcheck_functions_ptx[];
 // cannot find: blocks of the heap of malloc in kernels. One value, since a function that returns several has
 // no ABI.
 #define KCHECK_BOUNDS "moat_check_bounds"
+// A site is the tag of a text, one of several that may be linked into a module, and the number of an access.
+enum { KCHECK_SITE_BITS = 20, KCHECK_TAG_BITS = 12 };
+#define KCHECK_SITE(tag, number) \
+    ((uint32_t)(number) >> KCHECK_SITE_BITS ? UINT32_MAX : (uint32_t)(tag) << KCHECK_SITE_BITS | (number))
 enum kcheck_flags {
     KCHECK_READS = 1,
     KCHECK_WRITES = 2,  // atomics read and write

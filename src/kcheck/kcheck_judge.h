@@ -268,6 +268,39 @@ KPRIM uint32_t kcheck_judge_counter(uint64_t state, uint64_t key)
     return KCHECK_COUNTERS;
 }
 
+// Where a block notes its launch, and its key there (kcheck_state.h).
+struct kcheck_who {
+    uint64_t at, key;
+};
+
+KPRIM struct kcheck_who kcheck_judge_who(uint64_t state)
+{
+    struct kprim_thread t;
+    kprim_who(&t);
+    uint32_t block = kprim_block(&t);
+    uint32_t n = (block + (uint32_t)t.grid) & (KCHECK_LAUNCHES - 1);
+    return (struct kcheck_who){state + __builtin_offsetof(struct kcheck_state, launches) +
+                                   sizeof(struct kcheck_launch) * (uint64_t)n,
+                               kcheck_judge_mix(kcheck_judge_mix(t.grid) ^ block)};
+}
+
+// Every thread notes it, so that each finds its own note without waiting for others.
+KPRIM void kcheck_judge_enter(uint64_t state, uint64_t launch)
+{
+    struct kcheck_who w = kcheck_judge_who(state);
+    kprim_st64(w.at, w.key ^ launch, KPRIM_RELAXED);
+    kprim_st64(w.at + __builtin_offsetof(struct kcheck_launch, launch), launch, KPRIM_RELAXED);
+}
+
+// Returns the launch of the thread's block, 0 if its note is gone.
+KPRIM uint64_t kcheck_judge_launch(uint64_t state)
+{
+    struct kcheck_who w = kcheck_judge_who(state);
+    uint64_t check = kprim_ld64(w.at, KPRIM_RELAXED);
+    uint64_t launch = kprim_ld64(w.at + __builtin_offsetof(struct kcheck_launch, launch), KPRIM_RELAXED);
+    return (check ^ launch) == w.key ? launch : 0;
+}
+
 // Returns false if the ring is full.
 KPRIM bool kcheck_judge_write(const struct kcheck_module *m, const struct kcheck_access *a,
                               const struct kcheck_judgement *j, uint32_t counter)
@@ -281,7 +314,7 @@ KPRIM bool kcheck_judge_write(const struct kcheck_module *m, const struct kcheck
     error_ring_write_word(at, 1, a->root);
     error_ring_write_word(at, 2, j->block.base);
     error_ring_write_word(at, 3, j->block.size);
-    error_ring_write_word(at, 4, a->launch);
+    error_ring_write_word(at, 4, a->launch ? a->launch : kcheck_judge_launch(m->state));
     error_ring_write_word(at, 5, m->number);
     error_ring_write_word(at, 6, counter);
     error_ring_write_end(at, number);

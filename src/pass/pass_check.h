@@ -144,6 +144,7 @@ uint64_t pass_check_sum(void);  // hash of the added text: cached modules with a
 
 struct pass_check {
     uint32_t nkernels, nsites, nfuncs;
+    uint32_t tag;  // of the text, for KCHECK_SITE: a hash of it
     struct pass_check_kernel *kernels;
     struct pass_check_site *sites;
     struct pass_check_func *funcs;  // those that were rewritten

@@ -172,30 +172,34 @@ const struct check_bounds *check_bounds_of(struct check_func *k, struct roots_of
 
 // See kcheck.h. A pointer that is not inside the block of its slot has no bounds. %0 pointer, %1 base, %2
 // size; %3 to %7 are scratch; %8: the module's variable.
-static const char lookup[] = "setp.lt.u64 %7, %0, 0x800000000000;\n"
-                             "ld.const.u64 %6, [%8];\n"
-                             "shr.u64 %3, %0, 21;\n"
-                             "shl.b64 %3, %3, 3;\n"
-                             "add.u64 %6, %6, %3;\n"
-                             "mov.u64 %3, 0;\n"
-                             "@%7 ld.global.u64 %3, [%6];\n"
-                             "cvt.u32.u64 %5, %3;\n"
-                             "shr.u64 %6, %3, 32;\n"
-                             "shr.u64 %3, %0, 7;\n"
-                             "cvt.u32.u64 %4, %3;\n"
-                             "and.b32 %4, %4, 0x3FFF;\n"
-                             "mul.hi.u32 %4, %4, %5;\n"
-                             "cvt.u64.u32 %3, %4;\n"
-                             "add.u64 %6, %6, %3;\n"
-                             "shl.b64 %6, %6, 4;\n"
-                             "ld.const.u64 %3, [%8+8];\n"
-                             "add.u64 %6, %6, %3;\n"
-                             "ld.global.v2.u64 {%1, %2}, [%6];\n"
-                             "setp.ge.u64 %7, %2, 0x800000000000;\n"
-                             "sub.u64 %3, %0, %1;\n"
-                             "setp.ge.or.u64 %7, %3, %2, %7;\n"
-                             "@%7 mov.u64 %1, %0;\n"
-                             "@%7 mov.u64 %2, 0;\n";
+#define LOOKUP(directory_known, records_known)                                 \
+    "setp.lt.u64 %7, %0, 0x800000000000;\n"                                    \
+    "ld.const.u64 %6, [%8];\n" directory_known "shr.u64 %3, %0, 21;\n"         \
+    "shl.b64 %3, %3, 3;\n"                                                     \
+    "add.u64 %6, %6, %3;\n"                                                    \
+    "mov.u64 %3, 0;\n"                                                         \
+    "@%7 ld.global.u64 %3, [%6];\n"                                            \
+    "cvt.u32.u64 %5, %3;\n"                                                    \
+    "shr.u64 %6, %3, 32;\n"                                                    \
+    "shr.u64 %3, %0, 7;\n"                                                     \
+    "cvt.u32.u64 %4, %3;\n"                                                    \
+    "and.b32 %4, %4, 0x3FFF;\n"                                                \
+    "mul.hi.u32 %4, %4, %5;\n"                                                 \
+    "cvt.u64.u32 %3, %4;\n"                                                    \
+    "add.u64 %6, %6, %3;\n"                                                    \
+    "shl.b64 %6, %6, 4;\n"                                                     \
+    "ld.const.u64 %3, [%8+8];\n"                                               \
+    "add.u64 %6, %6, %3;\n" records_known "ld.global.v2.u64 {%1, %2}, [%6];\n" \
+    "setp.ge.u64 %7, %2, 0x800000000000;\n"                                    \
+    "sub.u64 %3, %0, %1;\n"                                                    \
+    "setp.ge.or.u64 %7, %3, %2, %7;\n"                                         \
+    "@%7 mov.u64 %1, %0;\n"                                                    \
+    "@%7 mov.u64 %2, 0;\n"
+static const char lookup[] = LOOKUP("", "");
+// In a function whose address is taken: kernels that are not checked call it too, even before the host has
+// set the module's variable.
+static const char careful_lookup[] = LOOKUP("setp.ne.and.u64 %7, %6, 0, %7;\n",
+                                            "setp.ne.u64 %7, %3, 0;\nmov.u64 %1, 0;\nmov.u64 %2, 0;\n@%7 ");
 _Static_assert(KCHECK_ADDRESS_BITS == 47 && KCHECK_CHUNK_BITS == 21 &&
                    offsetof(struct kcheck_module, records) == 8,
                "lookup has them");
@@ -216,8 +220,9 @@ _Static_assert(offsetof(struct kcheck_module, heap) == 32 && offsetof(struct kch
 void check_lookup(struct check_func *k, enum edit_place place, uint32_t at, struct ptx_operand pointer,
                   uint32_t base, uint32_t size)
 {
-    PUT(k, place, at, lookup, pointer, edit_reg(base), edit_reg(size), edit_reg(k->word), edit_reg(k->x),
-        edit_reg(k->slot), edit_reg(k->first), edit_reg(k->ok), edit_sym(k->k->variable));
+    PUT(k, place, at, k->in_place ? careful_lookup : lookup, pointer, edit_reg(base), edit_reg(size),
+        edit_reg(k->word), edit_reg(k->x), edit_reg(k->slot), edit_reg(k->first), edit_reg(k->ok),
+        edit_sym(k->k->variable));
     if (k->k->find != PTX_NONE)
         PUT(k, place, at, lookup_in_heap, pointer, edit_reg(base), edit_reg(size), edit_reg(k->word),
             edit_reg(k->first), edit_reg(k->ok), edit_sym(k->k->variable), edit_sym(k->k->find));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What pass_check.h declares, as lines of words. Text that may contain spaces ends its line.
 //
-//   check KERNELS SITES FUNCTIONS VARIABLES
+//   check KERNELS SITES FUNCTIONS VARIABLES TAG
 //   checked NAME HIDDEN PARAMS PROVED               for each kernel, followed by its
 //   param OFFSET SIZE
 //   variant BYTES PAIRS                             the full one, followed by its
@@ -20,6 +20,7 @@
 #include <errno.h>
 
 #include "flow/proof.h"
+#include "kcheck/kcheck.h"
 #include "pass/pass_words.h"
 
 // --- writing -----------------------------------------------------------------------------------------------
@@ -72,7 +73,8 @@ static void write_site(const struct pass_check_site *s, struct out *to)
 
 void check_describe(const struct pass_check *check, struct out *to)
 {
-    out_fmt(to, "check %u %u %u %u\n", check->nkernels, check->nsites, check->nfuncs, check->nvariables);
+    out_fmt(to, "check %u %u %u %u %u\n", check->nkernels, check->nsites, check->nfuncs, check->nvariables,
+            check->tag);
     for (uint32_t i = 0; i < check->nkernels; i++)
         write_kernel(&check->kernels[i], to);
     for (uint32_t i = 0; i < check->nsites; i++)
@@ -303,6 +305,7 @@ int check_description(struct arena *arena, struct str line, struct str *rest, st
     to->nsites = number(&r, &line, UINT32_MAX);
     to->nfuncs = number(&r, &line, UINT32_MAX);
     to->nvariables = number(&r, &line, UINT32_MAX);
+    to->tag = number(&r, &line, (1u << KCHECK_TAG_BITS) - 1);
     to->table = STR("");
     ends(&r, line);
     to->kernels = rows(&r, to->nkernels, sizeof *to->kernels);

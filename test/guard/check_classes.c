@@ -191,12 +191,12 @@ static void put_functions(const struct plan *p, const struct run *r, unsigned n)
             n);
     if (p->root != BY_CALL && p->root != BY_CALL_SUM)
         return;
-    const char *shape = p->passing == IN_STRUCTURE ? ".align 8 .b8 p[24]" : ".b64 p";
+    const char *shape = p->passing == IN_STRUCTURE ? ".align 16 .b8 p[32]" : ".b64 p";
     put(".func (.param .b64 r) access_%u(.param %s, .param .b64 o, .param .b64 d)\n{\n%s%s", n, shape,
         REGISTERS, CONSTANTS);
     put("    ld.param.b64 %%p, [p+%u];\n    ld.param.b64 %%o, [o];\n    ld.param.b64 %%d, [d];\n"
         "    setp.eq.u64 %%always, %%p, %%p;\n",
-        p->passing == IN_STRUCTURE ? 8 : 0);
+        p->passing == IN_STRUCTURE ? 16 : 0);
     int64_t late = p->root == BY_CALL ? put_sum(p, r) : (put("    mov.u64 %%a, %%p;\n"), 0);
     put_access(p, late);
     put("    st.param.b64 [r], %%v;\n    ret;\n}\n");
@@ -226,9 +226,9 @@ static void put_call(const struct plan *p, const struct run *r, unsigned n)
     }
     bool in_structure = p->passing == IN_STRUCTURE;
     put("    {\n    .param .b64 r;\n    .param %s;\n    .param .b64 n;\n    .param .b64 l;\n",
-        in_structure ? ".align 8 .b8 m[24]" : ".b64 m");
+        in_structure ? ".align 16 .b8 m[32]" : ".b64 m");
     if (in_structure)
-        put("    st.param.v2.b64 [m+8], {%s, %%o};\n", pointer);
+        put("    st.param.v2.b64 [m+16], {%s, %%o};\n", pointer);
     else
         put("    st.param.b64 [m], %s;\n", pointer);
     put("    st.param.b64 [n], %%o;\n    st.param.b64 [l], %%d;\n");
