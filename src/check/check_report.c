@@ -297,6 +297,46 @@ static const char *callers(void)
     return n ? note : NULL;
 }
 
+// Writes a number with commas.
+static void write_number(uint64_t n, char text[32])
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n), to = 0;
+    for (int i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0)
+            text[to++] = ',';
+        text[to++] = digits[i];
+    }
+    text[to] = 0;
+}
+
+// Returns what was known of an access before its launch; NULL: nothing.
+static const char *known_before(uint64_t launch, uint32_t number, const struct pass_check_site *site)
+{
+    static char note[200];  // under the lock
+    struct check_certain c;
+    char needs[32], has[32], before[32];
+    if (!check_launch_was_certain(launch, number, &c))
+        return NULL;
+    const char *what = site && site->space != PASS_CHECK_IN_GLOBAL ? "variable" : "buffer";
+    write_number(c.at[0].needs, needs);
+    write_number(c.at[0].size, has);
+    write_number(c.at[0].before, before);
+    if (c.at[0].needs && c.at[0].before)
+        snprintf(
+            note, sizeof note,
+            "the launch decides it: this access starts %s bytes before the %s and needs %s bytes, the %s "
+            "has %s",
+            before, what, needs, what, has);
+    else if (c.at[0].needs)
+        snprintf(note, sizeof note, "the launch decides it: this access needs %s bytes, the %s has %s", needs,
+                 what, has);
+    else
+        snprintf(note, sizeof note, "the launch decides it: this access starts %s byte%s before the %s",
+                 before, c.at[0].before == 1 ? "" : "s", what);
+    return note;
+}
+
 // --- records -----------------------------------------------------------------------------------------------
 
 // Returns the kernel of a launch, or, if its number is not known, the only one that can have been launched;
@@ -406,7 +446,7 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         f.note = "it is in the heap of malloc in kernels, and in no buffer of it";
     f.type = type_of(r, &f, site);
     f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
-    f.more[1] = f.in_function ? callers() : NULL;
+    f.more[1] = f.in_function ? callers() : known_before(r->payload[4], number, site);
     if (site && site->width)  // else a call of free
         add_explanation(&f, r, checks, site);
     if (guard.options.on_error == OPTION_ON_ERROR_TRAP && r->kind != KCHECK_STRAY) {
