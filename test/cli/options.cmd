@@ -170,7 +170,7 @@ $ moat options
     default: not set
     now: not set (default)
 --kheap
-    with --mode=canary, also watch memory that kernels take from malloc, by redirecting their calls to a heap of moat's own
+    with --mode=canary and check, also watch memory that kernels take from malloc: their calls go to a heap of moat's own
     for: run
     default: yes
     now: yes (default)

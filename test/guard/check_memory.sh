@@ -13,7 +13,8 @@ export XDG_CACHE_HOME=$T/cache
 passed=0 failed=0 program=$T/check_memory
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared -Iinclude \
-    -L"$BUILD/lib/moat" -o "$program" test/guard/check_memory.cu -lcuda >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+    -L"$BUILD/lib/moat" -o "$program" test/guard/check_memory.cu -lcuda >"$T/log" 2>&1 ||
+    { cat "$T/log"; exit 1; }
 
 run() {  # run OPTION...: status in $status, types of what was reported, each once, in $found
     timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$@" >"$T/log" 2>&1 </dev/null
