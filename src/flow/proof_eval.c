@@ -67,6 +67,7 @@ static void start(struct proof_state *e, const struct proof *p, const struct pro
     memset(e->bases, 0xFF, (size_t)p->head->nroots * 2 * sizeof *e->bases);
     memset(e->indices, 0xFF, sizeof e->indices);
     e->s.budget = 2048 + 4 * p->head->ninsns;
+    e->s.cases_budget = 512 + p->head->ninsns;
 }
 
 // --- blocks ------------------------------------------------------------------------------------------------
