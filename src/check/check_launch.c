@@ -11,6 +11,8 @@
 #include "check/check_host.h"
 #include "check/check_kernel.h"
 #include "check/check_prove.h"
+#include "check/check_race.h"
+#include "check/check_unchecked.h"
 #include "context/kernels.h"
 #include "core/epoch.h"
 #include "core/guard.h"
@@ -23,6 +25,7 @@
 
 enum {
     STACKS = 4096,  // launches whose stacks are kept; a power of two
+    SAVED = 1024,   // and of these whose parameters are
     CERTAIN = 256,  // accesses that are known to be wrong
     NAME = 4096,    // bytes of a kernel's name, with the prefix
 };
@@ -42,6 +45,13 @@ static struct {
     _Atomic enum check_proved proved;
 } stacks[STACKS];
 
+// Release and acquire: who finds the number before and after it has copied the rest has the rest of that
+// launch, unless two launches took the place at once; whoever uses it compares what comes out.
+static struct {
+    _Atomic uint64_t number;
+    struct check_launch_saved launch;
+} saved[SAVED];
+
 int check_launch_start(void)
 {
     int number = kernels_take_number();
@@ -50,15 +60,6 @@ int check_launch_start(void)
 }
 
 // --- kernels -----------------------------------------------------------------------------------------------
-
-static const struct pass_check_kernel *find_checks(const struct pass_check *checks, const char *name)
-{
-    size_t length = strlen(name);
-    for (uint32_t i = 0; checks && i < checks->nkernels; i++)
-        if (checks->kernels[i].name.len == length && !memcmp(checks->kernels[i].name.ptr, name, length))
-            return &checks->kernels[i];
-    return NULL;
-}
 
 const struct check_kernel *check_kernel_of(const void *handle)
 {
@@ -133,7 +134,7 @@ void check_launch_found(const void *handle, const void *owner, const char *name)
 {
     const struct kernel *k = kernels_find(handle);
     const struct pass_check_kernel *checks =
-        k && name && !check_kernel_of(handle) ? find_checks(check_host_checks(owner), name) : NULL;
+        k && name && !check_kernel_of(handle) ? check_host_kernel(owner, name) : NULL;
     if (!checks)
         return;
     enum kernels_kind kind = atomic_load_explicit(&k->kind, memory_order_acquire);
@@ -177,6 +178,33 @@ static uint64_t note_launch(enum driver_id call, const void *function, const str
     atomic_store_explicit(&stacks[number % STACKS].proved, proved, memory_order_relaxed);
     atomic_store_explicit(&stacks[number % STACKS].number, number, memory_order_relaxed);
     return number;
+}
+
+static void save(uint64_t number, const struct launch_call *l, const void *bytes, size_t size)
+{
+    struct check_launch_saved *to = &saved[number % SAVED].launch;
+    atomic_store_explicit(&saved[number % SAVED].number, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    if (size > sizeof to->bytes)
+        return;
+    memcpy(to->grid, l->grid, sizeof to->grid);
+    memcpy(to->block, l->block, sizeof to->block);
+    to->shared = l->shared;
+    to->size = (uint32_t)size;
+    if (size)
+        memcpy(to->bytes, bytes, size);
+    atomic_store_explicit(&saved[number % SAVED].number, number, memory_order_release);
+}
+
+bool check_launch_saved(uint64_t number, struct check_launch_saved *out)
+{
+    bool known =
+        number && atomic_load_explicit(&saved[number % SAVED].number, memory_order_acquire) == number;
+    if (known)
+        *out = saved[number % SAVED].launch;
+    atomic_thread_fence(memory_order_acquire);
+    return known && atomic_load_explicit(&saved[number % SAVED].number, memory_order_relaxed) == number &&
+           out->size <= sizeof out->bytes;
 }
 
 // What is certain to be wrong in a launch, for the report of it. Relaxed, all: as in `stacks`.
@@ -252,9 +280,13 @@ bool check_launch_was_proved(uint64_t number, uint32_t site)
                proof, atomic_load_explicit(&stacks[number % STACKS].proved, memory_order_relaxed), site);
 }
 
-// Returns the bounds of the block that a pointer is in. Call it inside an epoch section.
-static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span)
+// Returns the bounds of the block that a pointer is in. Call it inside an epoch section. What lies in the
+// heap of malloc in kernels is looked up by the kernel, which needs the pointer for that also where several
+// meet.
+static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span, uint64_t heap, uint64_t heap_bytes)
 {
+    if (heap && pointer - heap < heap_bytes)
+        return (struct kcheck_pair){pointer, 0};
     const struct track_block *b = pointer ? track_announced(pointer) : NULL;
     b = b || !pointer ? b : track_live(pointer);
     // When memory of a graph is valid is unknown.
@@ -266,6 +298,7 @@ static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span)
 void check_kernel_pairs(const struct pass_check_variant *v, const char *bytes, size_t size,
                         struct kcheck_pair *pairs)
 {
+    uint64_t heap_bytes = 0, heap = check_host_heap(&heap_bytes);
     unsigned section = epoch_enter();
     for (uint32_t i = 0; i < v->npairs; i++) {
         uint64_t pointer = 0, offset = v->pairs[i].offset;
@@ -273,7 +306,8 @@ void check_kernel_pairs(const struct pass_check_variant *v, const char *bytes, s
             memcpy(&pointer, bytes + offset, sizeof pointer);
         // An access that needs more alignment than the pointer has is judged by the kernel.
         bool aligned = !(pointer & (v->pairs[i].align - 1));
-        pairs[i] = aligned ? pair_of(pointer, v->pairs[i].span) : (struct kcheck_pair){0, 0};
+        pairs[i] =
+            aligned ? pair_of(pointer, v->pairs[i].span, heap, heap_bytes) : (struct kcheck_pair){0, 0};
     }
     epoch_leave(section);
 }
@@ -307,21 +341,16 @@ bool check_kernel_fits(const struct launch_call *l, const struct check_variant *
 // A kernel without a variant runs as it is.
 static void launch_bare(const struct launch_call *l)
 {
-    static _Atomic(const char *) named[16];  // kernels that a note names
-    const char *name = kernels_name(l->function);
     guard_count(GUARD_CHECK_BARE);
+    check_unchecked_count(kernels_name(l->function));
     check_args_look(l);
-    for (unsigned i = 0; name && i < sizeof named / sizeof *named; i++) {
-        const char *none = NULL;
-        // Relaxed: a name is the same text for all.
-        if (atomic_compare_exchange_strong_explicit(&named[i], &none, name, memory_order_relaxed,
-                                                    memory_order_relaxed)) {
-            guard_report_note("check: kernel %s runs unchecked", name);
-            return;
-        }
-        if (none == name)
-            return;
-    }
+}
+
+// So does one whose variant cannot be launched.
+static void launch_unfit(const struct launch_call *l)
+{
+    guard_count(GUARD_CHECK_UNFIT);
+    check_unchecked_count(kernels_name(l->function));
 }
 
 // Returns whether the kernel becomes a node of a graph, which may run when other buffers are there. A node
@@ -359,10 +388,12 @@ static bool launch_variant(const struct launching *w, bool rest)
         note_launch(w->l->call, w->l->function, k->prove, rest ? CHECK_PROVED_NOTHING : w->proved);
     note_certain(number, &w->certain);
     hidden.head = (struct kcheck_hidden){number, 0};
-    if (w->deferred)
+    if (w->deferred) {
         memset(hidden.pairs, 0, about->npairs * sizeof *hidden.pairs);
-    else
+    } else {
         check_kernel_pairs(about, w->bytes, w->size, hidden.pairs);
+        save(number, w->l, w->bytes, w->size);
+    }
     size_t all = KCHECK_HIDDEN + about->npairs * sizeof *hidden.pairs;
     assert(all == about->hidden_bytes);
     return launch_call_append(w->l, &hidden, all, 16) && launch_call_replace(w->l, v->handle);
@@ -394,25 +425,45 @@ void check_launch(const struct launch_call *l)
 {
     struct launching w;
     if (!l->function) {
+        check_race_launch(l, NULL, NULL, 0);
         check_graph_launch(l->graph);
         return;
     }
     w.l = l;
     w.kernel = check_kernel_of(l->function);
     if (!w.kernel) {
+        check_race_launch(l, NULL, NULL, 0);
         launch_bare(l);
         return;
     }
     if (!check_host_launch() || !launch_call_parameters(l, &w.bytes, &w.size)) {
-        guard_count(GUARD_CHECK_UNFIT);
+        check_race_launch(l, NULL, NULL, 0);
+        launch_unfit(l);
         return;
     }
     w.certain.n = 0;
     w.deferred = is_deferred(l, w.kernel);
     w.proved =
         w.deferred ? CHECK_PROVED_NOTHING : check_kernel_proved(l, w.kernel, w.bytes, w.size, &w.certain);
+    check_race_launch(l, w.proved == CHECK_PROVED_ALL ? w.kernel->prove : NULL, w.bytes, w.size);
     bool checked = launch_proved(&w) || launch_variant(&w, false);
-    guard_count(checked ? GUARD_CHECK_LAUNCHES : GUARD_CHECK_UNFIT);
+    if (checked)
+        guard_count(GUARD_CHECK_LAUNCHES);
+    else
+        launch_unfit(l);
     if (checked && !w.proved)
         guard_count(GUARD_CHECK_UNPROVED);
+    if (checked && w.proved && guard.options.proofs == OPTION_PROOFS_CHECK)
+        guard_count(GUARD_CHECK_PROVED_AGAIN);
+    if (!check_host_launch() || !launch_call_parameters(l, &bytes, &size)) {
+        launch_unfit(l);
+        return;
+    }
+    bool proved = is_proved(l, c, bytes, size), both = guard.options.proofs == OPTION_PROOFS_CHECK;
+    bool checked = (proved && !both && launch_proved(l, c, bytes, size)) ||
+                   launch_variant(l, &c->full, &c->checks->full, bytes, size, proved ? c->prove : NULL);
+    if (checked)
+        guard_count(GUARD_CHECK_LAUNCHES);
+    else
+        launch_unfit(l);
 }

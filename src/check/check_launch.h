@@ -29,6 +29,16 @@ const void *check_launch_variant(const void *handle, unsigned n);
 // Returns the host's call stack of a launch by its number, and the call; 0: no longer known.
 uint32_t check_launch_stack(uint64_t number, enum driver_id *call);
 const char *check_launch_kernel(uint64_t number);  // NULL: no longer known
+// What a launch was made with.
+enum { CHECK_LAUNCH_BYTES = 256 };
+struct check_launch_saved {
+    uint32_t grid[3], block[3], shared;
+    uint32_t size;  // of the program's parameters
+    _Alignas(8) char bytes[CHECK_LAUNCH_BYTES];
+};
+// Returns false if it is no longer known, had more parameters, or is part of a graph.
+bool check_launch_saved(uint64_t number, struct check_launch_saved *out);
+
 // Finds what was known of the access at a site before the launch: that it is outside of its buffer. Stores one
 // row. Returns false if nothing was known.
 bool check_launch_was_certain(uint64_t number, uint32_t site, struct check_certain *out);

@@ -290,3 +290,8 @@ bool check_prove_says(const struct check_prove *p, enum check_proved proved, uin
             return proved != CHECK_PROVED_NOTHING;
     return false;
 }
+
+const struct proof *check_prove_proof(const struct check_prove *p)
+{
+    return &p->proof;
+}

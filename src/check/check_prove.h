@@ -26,6 +26,8 @@ const struct check_prove *check_prove_found(const struct pass_check_kernel *kern
 // all are.
 enum check_proved { CHECK_PROVED_NOTHING, CHECK_PROVED_REST, CHECK_PROVED_ALL };
 
+const struct proof *check_prove_proof(const struct check_prove *p);
+
 // Accesses of a launch that is not proved which some thread is certain to make outside of the buffer or
 // variable, if it comes that far; the first ones.
 enum { CHECK_CERTAIN = 4 };

@@ -135,6 +135,14 @@ bool mode_allocates(void)
     return false;
 }
 
+bool mode_can_pause(void)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (active[i]->plan && !active[i]->keeps_kernels)
+            return false;
+    return true;
+}
+
 bool mode_checks_kernels(void)
 {
     for (unsigned i = 0; i < count; i++)
@@ -300,6 +308,11 @@ void mode_poll(void)
 void mode_waited(enum driver_id call, uint64_t ended)
 {
     EACH(waited, call, ended);
+}
+
+void mode_order(enum mode_order what)
+{
+    EACH(order, what);
 }
 
 void mode_summarise(void)

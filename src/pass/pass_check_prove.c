@@ -90,17 +90,6 @@ bool check_prove_covers(const struct check_proof *p, uint32_t stmt, unsigned row
     return access != PROOF_NONE && p->may_cover[access];
 }
 
-// Returns whether checked code of the module is called from the kernel by its name.
-static bool calls_checked(const struct check_func *k)
-{
-    for (uint32_t i = 0; i < k->f->nstmts; i++) {
-        uint32_t to = check_callee(k->k, &k->f->stmts[i]);
-        if (to != PTX_NONE && k->k->copies[to])
-            return true;
-    }
-    return false;
-}
-
 static const struct pass_check_asked unasked = {
     .site = PASS_CHECK_UNASKED, .root = PASS_CHECK_ANY_ROOT, .align = 1};
 
@@ -166,7 +155,7 @@ static int keep_proof(struct check_func *k, struct pass_check_kernel *row)
 {
     struct arena *arena = &k->k->c->result->arena;
     const struct proof *p = &k->proof->ranges->proof;
-    bool bare = !calls_checked(k);
+    bool bare = !check_calls_checked(k) && !k->frees.len;
     char *bytes = arena_alloc(arena, p->head->size);
     row->naccesses = p->head->naccesses;
     row->asked = ARENA_ARRAY(arena, struct pass_check_asked, row->naccesses + 1u);
