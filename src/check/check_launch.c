@@ -455,15 +455,4 @@ void check_launch(const struct launch_call *l)
         guard_count(GUARD_CHECK_UNPROVED);
     if (checked && w.proved && guard.options.proofs == OPTION_PROOFS_CHECK)
         guard_count(GUARD_CHECK_PROVED_AGAIN);
-    if (!check_host_launch() || !launch_call_parameters(l, &bytes, &size)) {
-        launch_unfit(l);
-        return;
-    }
-    bool proved = is_proved(l, c, bytes, size), both = guard.options.proofs == OPTION_PROOFS_CHECK;
-    bool checked = (proved && !both && launch_proved(l, c, bytes, size)) ||
-                   launch_variant(l, &c->full, &c->checks->full, bytes, size, proved ? c->prove : NULL);
-    if (checked)
-        guard_count(GUARD_CHECK_LAUNCHES);
-    else
-        launch_unfit(l);
 }
