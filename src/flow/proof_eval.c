@@ -210,9 +210,9 @@ static struct proof_bound bound_of(struct proof_state *e, const struct proof_acc
     struct affine_range r = affine_bound(&e->s, f, (struct affine_place){e->block, facts});
     const affine_wide most = (affine_wide)1 << (row->bits == 32 ? 31 : 62);
     if (row->bits == 32 && !r.soft) {  // the register holds the sum modulo 2^32: take the one around the root
-        affine_wide turns = (r.lo + most) >> 32;
-        r.lo -= turns << 32;
-        r.hi -= turns << 32;
+        affine_wide turns = (r.lo + most) >> 32, distance = turns * ((affine_wide)1 << 32);
+        r.lo -= distance;
+        r.hi -= distance;
     }
     if (r.soft || r.lo < -most || r.hi > most)
         return unknown(root, r.reason ? r.reason : PROOF_WHY_WRAPS);
