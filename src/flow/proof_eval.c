@@ -66,8 +66,8 @@ static void start(struct proof_state *e, const struct proof *p, const struct pro
     memset(e->counters, 0xFF, p->head->ninsns * sizeof *e->counters);
     memset(e->bases, 0xFF, (size_t)p->head->nroots * 2 * sizeof *e->bases);
     memset(e->indices, 0xFF, sizeof e->indices);
-    e->s.budget = 2048 + 4 * p->head->ninsns;
-    e->s.cases_budget = 512 + p->head->ninsns;
+    e->s.budget = 1024 + p->head->ninsns;
+    e->s.cases_budget = 256;
 }
 
 // --- blocks ------------------------------------------------------------------------------------------------
@@ -298,6 +298,8 @@ static void extend_bound(struct proof_state *e, const struct proof_insn *i, stru
         b->highest += (int64_t)r.hi;
 }
 
+enum { ACCESS_BUDGET = 64 };  // combinations of facts that each access may try
+
 // --- the walk ----------------------------------------------------------------------------------------------
 
 static struct affine value(struct proof_state *e, uint32_t at, const struct proof_insn *block)
@@ -345,6 +347,8 @@ static void walk(struct proof_state *e, struct proof_bound *out)
             continue;
         } else if (i->op == PROOF_ACCESS) {
             uint32_t facts = e->s.nfacts;
+            // What came before may have used up the budget; a guard is worth its price here.
+            e->s.budget = e->s.budget < ACCESS_BUDGET ? ACCESS_BUDGET : e->s.budget;
             out[i->c] = access_bound(e, i);
             e->s.nfacts = facts;
         } else if (i->op == PROOF_EXTENT) {
