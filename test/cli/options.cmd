@@ -285,7 +285,7 @@ $ moat options
     default: not set
     now: not set (default)
 --tensors
-    find accesses outside of PyTorch's tensors: short for --mode=pages --torch-alloc --pages-own=1 --pages-align=16
+    find accesses outside of PyTorch's tensors: short for --mode=check --torch-alloc --pages-own=1 --pages-align=16
     for: run
     default: no
     now: no (default)
