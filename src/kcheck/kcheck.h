@@ -123,8 +123,6 @@ static inline struct kcheck_pair kcheck_pair(uint64_t base, uint64_t size, uint6
 // PTX for the pass: KCHECK_ACCESS and KCHECK_VARIABLE, to be inserted into a module behind its own .version,
 // .target and .address_size, which this text lacks. Needs PTX 6.3 and sm_70. NUL-terminated.
 extern const char kcheck_functions_ptx[];
-// PTX that declares them, and defines the variable, for a text that is linked with the former.
-extern const char kcheck_extern_ptx[];
 #define KCHECK_WHAT(site, width, flags) \
     ((uint64_t)(uint32_t)(site) | (uint64_t)(uint16_t)(width) << 32 | (uint64_t)(flags) << 48)
 // .func (.param .b64 found) KCHECK_BOUNDS (.param .b64 pointer): (pointer - base) << 32 | size of the live

@@ -8,6 +8,7 @@
 
 #include <xxhash.h>
 
+#include "pass/pass_apart.h"
 #include "pass/pass_check_state.h"
 #include "pass/pass_kheap.h"
 
@@ -71,7 +72,6 @@ static const char enter_text[] = ".func " ENTER " (.reg .b64 launch)\n"
 uint64_t pass_check_sum(void)
 {
     uint64_t sum = XXH3_64bits(kcheck_functions_ptx, strlen(kcheck_functions_ptx));
-    sum = XXH3_64bits_withSeed(kcheck_extern_ptx, strlen(kcheck_extern_ptx), sum);
     sum = XXH3_64bits_withSeed(enter_text, sizeof enter_text, sum);
     sum = XXH3_64bits_withSeed(find_text, sizeof find_text, sum);
     return XXH3_64bits_withSeed(call_text, sizeof call_text, sum);
@@ -468,7 +468,10 @@ static int add_text(struct checking *k)
     int err = out_to_memory(&text);
     if (err)
         return err;
-    out_cstr(&text, given ? given : k->c->linked ? kcheck_extern_ptx : kcheck_functions_ptx);
+    if (k->c->linked && !given)
+        pass_apart_declare(kcheck_functions_ptx, &text);
+    else
+        out_cstr(&text, given ? given : kcheck_functions_ptx);
     out_cstr(&text, call_text);
     out_cstr(&text, enter_text);
     bool heap = calls_malloc(k->c->m) && !given;
