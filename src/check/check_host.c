@@ -26,6 +26,7 @@ struct module {
 };
 
 _Atomic(bool) check_host_on;
+const struct check_shadow *check_host_shadow;
 void (*check_host_first)(void);
 
 // Held over driver calls: whoever allocates, frees or launches waits for the driver anyway.
@@ -80,17 +81,39 @@ struct change {
     bool per_thread;
     bool freed;  // other contexts do not need it
     const struct context *current;
+    struct check_shadow_change shadow;
 };
+
+// Describes the change of a block for the shadow.
+static void change_block(struct change *c, uint64_t base, uint64_t size, bool live)
+{
+    c->shadow = (struct check_shadow_change){.base = base,
+                                             .size = size,
+                                             .live = live,
+                                             .ordered = c->ordered && !live,
+                                             .stream = c->stream,
+                                             .per_thread = c->per_thread};
+}
+
+static CUresult flush_shadow(const struct check_device *d, struct context *ctx, const struct change *c)
+{
+    return check_host_shadow && d->shadow && c->shadow.size
+               ? check_host_shadow->change(context_number(ctx), ctx, &c->shadow)
+               : CUDA_SUCCESS;
+}
 
 static void flush_one(struct check_device *d, struct context *ctx, void *argument)
 {
     const struct change *c = argument;
     unsigned version = d->version;
-    if (c->ordered && ctx == c->current && check_device_flush_in(d, table, c->stream, c->per_thread))
-        return;
     if (c->ordered && c->freed && ctx != c->current)
         return;
-    CUresult r = check_device_flush(d, ctx, table);
+    CUresult r = flush_shadow(d, ctx, c);
+    if (!r && c->ordered && ctx == c->current &&
+        check_device_flush_in(d, table, c->stream, c->per_thread))
+        return;
+    if (!r)
+        r = check_device_flush(d, ctx, table);
     if (r && kernel_fault_ended(r)) {  // no kernel runs in the context any more
         set_stage(d, CHECK_DEVICE_FAILED);
     } else if (r) {
@@ -183,6 +206,7 @@ static void made(const struct track_copy *b)
     if (!check_host_on || b->facts.family == TRACK_GRAPH)
         return;
     int saved = errno;
+    change_block(&c, b->base, b->facts.family == TRACK_ANNOUNCED ? 0 : b->size, true);
     lock_take(&lock);
     if (!broken && check_table_add(table, &add) != -EINVAL)
         flush(&c);
@@ -196,6 +220,13 @@ static void freed(uint64_t base, uint64_t serial)
     if (!check_host_on)
         return;
     int saved = errno;
+    if (check_host_shadow) {
+        unsigned section = epoch_enter();
+        const struct track_block *b = track_freed(base);
+        if (b && b->range.base == base && b->facts.serial == serial && b->facts.family != TRACK_ANNOUNCED)
+            change_block(&c, base, b->range.size, false);
+        epoch_leave(section);
+    }
     lock_take(&lock);
     if (!broken && check_table_mark(table, base, serial))
         flush(&c);
@@ -244,6 +275,8 @@ void check_host_free_in_order(uint64_t base, CUstream stream, bool per_thread)
     unsigned section = epoch_enter();
     const struct track_block *b = track_freed(base);
     uint64_t serial = b && b->range.base == base ? b->facts.serial : 0;
+    if (serial)
+        change_block(&c, base, b->range.size, false);
     epoch_leave(section);
     if (!check_host_on || !serial)
         return;
@@ -269,6 +302,8 @@ void check_host_waited(uint64_t ended)
 static void make(struct check_device *d, struct context *ctx)
 {
     CUresult r = check_device_make(d, ctx, table, guard.options.on_error == OPTION_ON_ERROR_TRAP);
+    if (!r && check_host_shadow)
+        r = check_host_shadow->make(context_number(ctx), ctx, &d->shadow);
     if (!r) {
         used = used > context_number(ctx) ? used : context_number(ctx) + 1;
         set_stage(d, CHECK_DEVICE_READY);
@@ -276,6 +311,8 @@ static void make(struct check_device *d, struct context *ctx)
     }
     const char *name = driver_result_name(r);
     check_device_unmake(d);
+    if (check_host_shadow)
+        check_host_shadow->gone(context_number(ctx));
     guard_count(GUARD_CHECK_NONE);
     guard_report_note("check: no table of buffers in a context (%s): its kernels are not checked",
                       name ? name : "an unknown error");
@@ -323,6 +360,8 @@ void check_host_context_gone(CUcontext context)
     struct check_device *d = &devices[context_number(ctx)];
     // Its memory has ended with it; the ring is the process's, and the driver has freed it too.
     *d = (struct check_device){.stage = CHECK_DEVICE_NONE};
+    if (check_host_shadow)
+        check_host_shadow->gone(context_number(ctx));
     atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
     unsigned number = context_number(ctx);
     struct modules_row *all = modules_take_all(client);
@@ -360,7 +399,12 @@ static void set_variables(struct context *ctx, CUcontext context, const struct c
             m->set_in[number] = 0;  // it is set if the module stays
         if (m->ending || (row->context && row->context != context) || m->set_in[number] == d->version)
             continue;
-        struct kcheck_module value = {d->directory, d->records, d->state, m->number};
+        struct kcheck_module value = {.directory = d->directory,
+                                      .records = d->records,
+                                      .state = d->state,
+                                      .number = m->number,
+                                      .shadow = d->shadow,
+                                      .shift = check_host_shadow ? check_host_shadow->shift : 0};
         CUresult r = set_variable(ctx, row, broken ? (struct kcheck_module){0} : value);
         m->set_in[number] = broken ? 0 : d->version;
         if (r && !noted) {

@@ -22,6 +22,7 @@
 
 enum {
     NEAR = 4096,       // bytes from a buffer within which a stray access is shown with it
+    REDZONE = 1 << 30, // the same for an access of a redzone
     PAUSE = 50000000,  // nanoseconds between two looks at the rings
 };
 
@@ -141,19 +142,34 @@ static void add_block(struct guard_finding *f, uint64_t base, uint64_t size)
                             : "the buffer has been freed since";
 }
 
-// Adds the buffer behind which a stray access is.
-static void add_nearest(struct guard_finding *f)
+// Adds the buffer that a stray access is nearest to, if it is less than `before` bytes behind it or at most
+// `behind` bytes before it.
+static void add_nearest(struct guard_finding *f, uint64_t before, uint64_t behind, const char *note)
 {
     unsigned section = epoch_enter();
-    const struct track_block *b = track_before(f->address, NEAR);
-    const struct track_block *behind = track_after(f->address, f->address + KCHECK_GRANULE + 1);
-    if (behind && (!b || behind->range.base - f->address < f->address - track_end(b)))
-        b = behind;
+    const struct track_block *b = track_before(f->address, before);
+    const struct track_block *next = track_after(f->address, f->address + behind + 1);
+    if (next && (!b || next->range.base - f->address < f->address - track_end(b)))
+        b = next;
     if (b && !f->nbuffers) {
         f->buffers[f->nbuffers++] = track_copy(b, false);
-        f->note = "this is the nearest buffer: the pointer was in no buffer, or at the end of one";
+        f->note = note;
     }
     epoch_leave(section);
+}
+
+// Adds the buffer whose redzone an access is in: the nearest one that is live, unless the freed one that the
+// record names is nearer.
+static void add_redzone(struct guard_finding *f, uint64_t base, uint64_t size)
+{
+    struct guard_finding freed = {.address = f->address};
+    if (size & KCHECK_FREED)
+        add_block(&freed, base, size);
+    uint64_t end = base + (size & KCHECK_SIZE), far = f->address - end;
+    bool named = freed.nbuffers && f->address >= end;
+    add_nearest(f, named && far < REDZONE ? far + 1 : REDZONE, named && far < REDZONE ? far : REDZONE, NULL);
+    if (!f->nbuffers && named)
+        f->buffers[f->nbuffers++] = freed.buffers[0];
 }
 
 static const char *const space_names[PASS_CHECK_SPACES] = {[PASS_CHECK_IN_GLOBAL] = "",
@@ -280,10 +296,13 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     bool placed = r->kind == KCHECK_OUTSIDE_VARIABLE && site && site->space != PASS_CHECK_IN_GLOBAL;
     if (placed)
         add_place(&f, site, r->payload[1], r->payload[3]);
+    else if (r->kind == KCHECK_REDZONE)
+        add_redzone(&f, r->payload[2], r->payload[3]);
     else
         add_block(&f, r->payload[2], r->payload[3]);
     if (r->kind == KCHECK_STRAY)
-        add_nearest(&f);
+        add_nearest(&f, NEAR, KCHECK_GRANULE,
+                    "this is the nearest buffer: the pointer was in no buffer, or at the end of one");
     if (r->kind == KCHECK_OUTSIDE_VARIABLE && site && !placed)
         add_variable(&f, site, r->payload[1]);
     static char note[100];  // under the lock

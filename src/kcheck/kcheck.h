@@ -77,6 +77,9 @@ struct kcheck_module {
     uint64_t records;    // device address of the records
     uint64_t state;      // device address of the struct kcheck_state
     uint64_t number;     // of the module, for records of errors; never 0
+    uint64_t shadow;     // device address of the shadow (kcheck_shadow.h); 0: there is none
+    uint32_t shift;      // of the shadow
+    uint32_t zero;       // always 0, and no compiler knows it
 };
 
 // --- hidden parameters -------------------------------------------------------------------------------------
@@ -142,7 +145,8 @@ enum kcheck_kind {
     KCHECK_NULL,              // the root is null, or the address is in the first 64 KiB
     KCHECK_OUTSIDE_VARIABLE,  // KCHECK_VARIABLE_LEFT
     KCHECK_MISALIGNED,        // KCHECK_ALIGNED, and nothing else is wrong
-    KCHECK_STRAY,  // the address is in no block that is tracked: performed; the host asks the driver
+    KCHECK_STRAY,    // the address is in no block that is tracked: performed; the host asks the driver
+    KCHECK_REDZONE,  // the same, and the shadow says that there is nothing
     KCHECK_KINDS,
 };
 

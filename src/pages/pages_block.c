@@ -13,6 +13,7 @@
 #include "pages/pages_address.h"
 #include "pages/pages_map.h"
 #include "pages/pages_packed.h"
+#include "pages/pages_redzone.h"
 #include "share/share.h"
 #include "core/slab_pool.h"
 #include "context/context_copy.h"
@@ -48,8 +49,9 @@ static void release(struct epoch_node *node)
 
 static uint32_t units_of(const struct pages_memory *m)
 {
-    uint64_t units = m->bytes >> PAGES_ADDRESS_BITS;
-    return (uint32_t)(units + (m->slab ? 1 : units < MOST_GAP ? units : MOST_GAP));
+    uint64_t units = m->bytes >> PAGES_ADDRESS_BITS, gap = m->slab ? 1 : units < MOST_GAP ? units : MOST_GAP;
+    uint64_t redzone = (pages_redzone(m->asked) + PAGES_ADDRESS_UNIT - 1) >> PAGES_ADDRESS_BITS;
+    return (uint32_t)(units + (gap > redzone ? gap : redzone));
 }
 
 static bool too_many(void)

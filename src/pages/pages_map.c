@@ -1,16 +1,53 @@
 // SPDX-License-Identifier: MIT
 #include "pages/pages_map.h"
 
+#include <stdatomic.h>
+
 #include "core/guard.h"
 #include "pages/pages_address.h"
+
+// What was reserved. Several threads may add a piece; one that is not complete yet has size 0.
+static struct {
+    uint64_t base;
+    _Atomic uint64_t size;
+} pieces[2 * PAGES_ADDRESS_PIECES];
+static _Atomic unsigned npieces;
+static uint64_t piece_align;
+
+void pages_map_align(uint64_t align)
+{
+    piece_align = align;
+}
+
+static void add_piece(uint64_t base, uint64_t size)
+{
+    unsigned n = atomic_fetch_add_explicit(&npieces, 1, memory_order_relaxed);
+    if (n >= sizeof pieces / sizeof *pieces)
+        return;
+    pieces[n].base = base;
+    // Release: pairs with the acquire in pages_map_owns.
+    atomic_store_explicit(&pieces[n].size, size, memory_order_release);
+}
+
+bool pages_map_owns(uint64_t base, uint64_t size)
+{
+    for (unsigned i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        uint64_t bytes = atomic_load_explicit(&pieces[i].size, memory_order_acquire);
+        if (size <= bytes && base >= pieces[i].base && base - pieces[i].base <= bytes - size)
+            return true;
+    }
+    return false;
+}
 
 static int reserve(uint64_t size, uint64_t *base)
 {
     CUdeviceptr p = 0;
-    if (guard.real.cuMemAddressReserve(&p, size, 0, 0, 0))
+    if (guard.real.cuMemAddressReserve(&p, size, piece_align, 0, 0) &&
+        (!piece_align || guard.real.cuMemAddressReserve(&p, size, 0, 0, 0)))
         return -1;
     if (p % PAGES_ADDRESS_UNIT == 0 && p + size <= (uint64_t)1 << 47) {
         *base = p;
+        add_piece(p, size);
         return 0;
     }
     if (guard.real.cuMemAddressFree)

@@ -18,6 +18,11 @@ bool pages_map_open(uint64_t base, uint64_t bytes, CUdevice device, uint64_t pee
 // broken, and neither the addresses nor the memory may be used again.
 bool pages_unmap(uint64_t base, uint64_t bytes, uint32_t units);
 
+// Has addresses reserved at multiples of `align` bytes from now on, a power of two, where the driver can.
+void pages_map_align(uint64_t align);
+// Returns whether all addresses from base on were reserved for this mode.
+bool pages_map_owns(uint64_t base, uint64_t size);
+
 void pages_map_after_fork(void);
 
 #endif

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// --mode=shadow as the hooks see it: --mode=check, which is on too, with other code in kernels and a
+// shadow beside its table.
+#include "check/check_host.h"
+#include "core/guard.h"
+#include "kcheck/kcheck_shadow.h"
+#include "mode/mode.h"
+#include "pages/pages_map.h"
+#include "shadow/shadow_device.h"
+#include "track/guard_report.h"
+
+static struct shadow_device devices[CONTEXT_CONTEXTS];
+
+static unsigned shift_of(enum option_shadow_scale scale)
+{
+    switch (scale) {
+    case OPTION_SHADOW_SCALE_128: return 7;
+    case OPTION_SHADOW_SCALE_8: return 3;
+    default: return 8;
+    }
+}
+
+static CUresult make(unsigned number, struct context *ctx, CUdeviceptr *at)
+{
+    struct shadow_device *d = &devices[number];
+    CUresult r = shadow_device_make(d, ctx, shift_of(guard.options.shadow_scale));
+    *at = r ? 0 : d->at;
+    return r;
+}
+
+static CUresult change(unsigned number, struct context *ctx, const struct check_shadow_change *c)
+{
+    struct shadow_device *d = &devices[number];
+    CUresult r = shadow_device_change(d, ctx, c);
+    guard_most(GUARD_SHADOW_BYTES, shadow_device_bytes(d));
+    return r;
+}
+
+static void gone(unsigned number)
+{
+    shadow_device_drop(&devices[number]);
+}
+
+static struct check_shadow shadow = {.make = make, .change = change, .gone = gone};
+
+static bool start(void)
+{
+    shadow.shift = shift_of(guard.options.shadow_scale);
+    check_host_shadow = &shadow;
+    // Pieces of the shadow then describe addresses of --mode=pages only, or none.
+    pages_map_align((uint64_t)1 << (SHADOW_PIECE_BITS + shadow.shift));
+    if (!guard.options.shadow_load)
+        guard_report_note("--shadow-load=off: kernels do not load the shadow, so NOTHING IS CHECKED; "
+                          "use it only to measure");
+    return true;
+}
+
+static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
+{
+    static const char *const passes[][2] = {[3] = {"shadow_8", "shadow_unloaded_8"},
+                                            [7] = {"shadow_128", "shadow_unloaded_128"},
+                                            [8] = {"shadow", "shadow_unloaded"}};
+    rewrite_plan_add(plan, passes[shadow.shift][!guard.options.shadow_load], true);
+}
+
+const struct mode shadow_mode = {.checks_kernels = true, .start = start, .plan = plan};
