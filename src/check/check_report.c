@@ -158,10 +158,23 @@ static void add_nearest(struct guard_finding *f, uint64_t before, uint64_t behin
     epoch_leave(section);
 }
 
-// Adds the buffer whose redzone an access is in: the nearest one that is live, unless the freed one that the
-// record names is nearer.
+// Adds the buffer that an access starts in.
+static void add_start(struct guard_finding *f)
+{
+    unsigned section = epoch_enter();
+    const struct track_block *b = track_live(f->address);
+    if (b)
+        f->buffers[f->nbuffers++] = track_copy(b, false);
+    epoch_leave(section);
+}
+
+// Adds the buffer whose redzone an access is in: the one that it starts in, or the nearest one that is live,
+// unless the freed one that the record names is nearer.
 static void add_redzone(struct guard_finding *f, uint64_t base, uint64_t size)
 {
+    add_start(f);
+    if (f->nbuffers)
+        return;
     struct guard_finding freed = {.address = f->address};
     if (size & KCHECK_FREED)
         add_block(&freed, base, size);

@@ -9,8 +9,8 @@
 // What was reserved. Several threads may add a piece; one that is not complete yet has size 0.
 static struct {
     uint64_t base;
-    _Atomic uint64_t size;
-} pieces[2 * PAGES_ADDRESS_PIECES];
+    _Atomic uint64_t size, used;
+} pieces[PAGES_MAP_PIECES];
 static _Atomic unsigned npieces;
 static uint64_t piece_align;
 
@@ -22,7 +22,7 @@ void pages_map_align(uint64_t align)
 static void add_piece(uint64_t base, uint64_t size)
 {
     unsigned n = atomic_fetch_add_explicit(&npieces, 1, memory_order_relaxed);
-    if (n >= sizeof pieces / sizeof *pieces)
+    if (n >= PAGES_MAP_PIECES)
         return;
     pieces[n].base = base;
     // Release: pairs with the acquire in pages_map_owns.
@@ -31,12 +31,36 @@ static void add_piece(uint64_t base, uint64_t size)
 
 bool pages_map_owns(uint64_t base, uint64_t size)
 {
-    for (unsigned i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+    for (unsigned i = 0; i < PAGES_MAP_PIECES; i++) {
         uint64_t bytes = atomic_load_explicit(&pieces[i].size, memory_order_acquire);
         if (size <= bytes && base >= pieces[i].base && base - pieces[i].base <= bytes - size)
             return true;
     }
     return false;
+}
+
+// Notes that addresses up to `end` are handed out.
+static void note_used(uint64_t end)
+{
+    for (unsigned i = 0; i < PAGES_MAP_PIECES; i++) {
+        uint64_t size = atomic_load_explicit(&pieces[i].size, memory_order_acquire), used = 0;
+        if (!size || end <= pieces[i].base || end - pieces[i].base > size)
+            continue;
+        // Relaxed: the buffer there is known to others only later.
+        used = atomic_load_explicit(&pieces[i].used, memory_order_relaxed);
+        while (used < end - pieces[i].base &&
+               !atomic_compare_exchange_weak_explicit(&pieces[i].used, &used, end - pieces[i].base,
+                                                      memory_order_relaxed, memory_order_relaxed))
+            continue;
+    }
+}
+
+uint64_t pages_map_used(unsigned n, uint64_t *base)
+{
+    if (n >= PAGES_MAP_PIECES || !atomic_load_explicit(&pieces[n].size, memory_order_acquire))
+        return 0;
+    *base = pieces[n].base;
+    return atomic_load_explicit(&pieces[n].used, memory_order_relaxed);
 }
 
 static int reserve(uint64_t size, uint64_t *base)
@@ -83,6 +107,7 @@ int pages_map(CUmemGenericAllocationHandle handle, uint64_t bytes, uint32_t unit
         return -1;
     if (again)
         guard_count(GUARD_PAGES_REUSED);
+    note_used(*base + units * PAGES_ADDRESS_UNIT);
     if (!guard.real.cuMemMap(*base, bytes, 0, handle, 0)) {
         if (pages_map_open(*base, bytes, device, peers))
             return 0;

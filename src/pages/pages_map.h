@@ -20,6 +20,10 @@ bool pages_unmap(uint64_t base, uint64_t bytes, uint32_t units);
 
 // Has addresses reserved at multiples of `align` bytes from now on, a power of two, where the driver can.
 void pages_map_align(uint64_t align);
+// Returns the n-th piece that was reserved, and how many bytes of it have been handed out; 0: none or no such
+// piece.
+uint64_t pages_map_used(unsigned n, uint64_t *base);
+enum { PAGES_MAP_PIECES = 32 };  // most that there are
 // Returns whether all addresses from base on were reserved for this mode.
 bool pages_map_owns(uint64_t base, uint64_t size);
 

@@ -205,7 +205,7 @@ static void check_range(struct check_func *k, uint32_t segment, const struct che
         return;
     }
     address_of(k, segment, r);
-    if (k->k->shadow.shift) {
+    if (check_by_shadow(k, r->root)) {
         check_shadow_range(k, at, r, guard, more);
         return;
     }
@@ -298,7 +298,7 @@ void check_prepare(struct check_func *k, uint32_t at, const struct check_access 
 {
     const struct pass_check_site *site = &k->k->sites.items[a->site];
     uint32_t flags = site->flags;
-    bool shadow = k->k->shadow.shift, global = check_is_global((enum ptx_space)a->mem.space);
+    bool shadow = check_by_shadow(k, a->root), global = check_is_global((enum ptx_space)a->mem.space);
     if (shadow)  // the address decides
         BEFORE(k, at, "mov.u64 %0, 0;", edit_reg(k->root));
     else if (root_of(k, at, a->root))
@@ -382,10 +382,10 @@ static void slow_access(struct check_func *k, uint32_t at, const struct check_ac
         BEFORE(k, at, "@!%0 bra %1;", edit_guard(s), edit_sym(next));
     check_address(k, at, addr);
     struct check_range alone;
-    bool known = !k->k->shadow.shift && own_range(k, a, &alone);
+    bool shadow = check_by_shadow(k, a->root), known = !shadow && own_range(k, a, &alone);
     if (known)
         inside_alone(k, at, a, &alone, perform);
-    if (k->k->shadow.shift) {
+    if (shadow) {
         check_shadow_access(k, at, k->t, a->mem.bytes, (struct ptx_operand){.kind = PTX_SINK}, k->bad, false);
         BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(perform));
     }

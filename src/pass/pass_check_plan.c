@@ -61,13 +61,16 @@ static uint32_t align_of(const struct ptx_mem *mem)
     return mem->bytes & (mem->bytes - 1) ? 1 : mem->bytes;
 }
 
-// Whether the shadow is asked about accesses of a space, by an address made from a root: only global memory
-// has one.
 bool check_is_shadowed(const struct check_func *k, struct roots_of root, enum ptx_space space)
 {
     bool elsewhere = (root.kind == ROOTS_OTHER || root.kind == ROOTS_GENERIC) && space == PTX_SPACE_GENERIC;
     bool variable = check_is_variable(root) && roots_space(k->roots->m, root) != PTX_SPACE_GLOBAL;
     return check_is_global(space) && !elsewhere && !variable;
+}
+
+bool check_by_shadow(const struct check_func *k, struct roots_of root)
+{
+    return k->k->shadow.shift && !check_is_variable(root);
 }
 
 // Whether the access is inside its variable and aligned whatever the program does.
@@ -100,7 +103,7 @@ static bool find_access(struct check_func *k, uint32_t stmt, struct check_access
         enum ptx_space space = ptx_space_is((enum ptx_space)mem[i].space);
         if (k->k->shadow.shift && !check_is_shadowed(k, a->root, space))
             continue;
-        if (k->k->shadow.shift)
+        if (check_by_shadow(k, a->root))
             found = true;
         else if (!check_reaches(k, a->root, space))
             k->left.left[check_why_unknown(space)]++;
@@ -259,7 +262,7 @@ static bool make_aligned_range(struct check_func *k, const struct check_access *
 {
     bool can = make_range(k, a, first, range);
     // What the shadow says holds for aligned accesses; KCHECK_ACCESS is asked about others where it matters.
-    if (!k->k->shadow.shift)
+    if (!check_by_shadow(k, range->root))
         check_alignment(k, a, range);
     return can;
 }
@@ -289,7 +292,7 @@ static bool merge_alignment(struct check_range *r, const struct check_range *wit
 // root stay apart, because their buffers may be different ones; the shadow tells them apart by the distance.
 static int add_range(struct check_func *k, struct check_segment *g, struct check_range range)
 {
-    bool shadow = k->k->shadow.shift, may = shadow || range.root.kind != ROOTS_OWN;
+    bool shadow = check_by_shadow(k, range.root), may = shadow || range.root.kind != ROOTS_OWN;
     for (uint32_t i = g->first_range; may && i < k->ranges.len; i++) {
         struct check_range *r = &k->ranges.items[i];
         int64_t low = range.low < r->low ? range.low : r->low,

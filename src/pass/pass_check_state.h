@@ -175,7 +175,10 @@ struct check_func {
 int check_plan(struct check_func *k);
 bool check_is_pure(const struct check_func *k, const struct ptx_stmt *s);
 bool check_is_memory(enum ptx_space space);
+// With a shadow, whether accesses of a space are checked, and whether it is the shadow that is asked about those
+// with a root: for variables, whose bounds are constants, it is not.
 bool check_is_shadowed(const struct check_func *k, struct roots_of root, enum ptx_space space);
+bool check_by_shadow(const struct check_func *k, struct roots_of root);
 // Returns why an access of a space has no bounds.
 enum pass_check_left check_why_unknown(enum ptx_space space);
 // Whether the value is defined at or after a statement of the statement's block.

@@ -103,7 +103,7 @@ int check_plan_whole(struct check_func *k, uint32_t stmt)
         a.root = roots_address(k->roots, stmt, mem[i].addr);
         if (k->k->shadow.shift && !check_is_shadowed(k, a.root, space))
             continue;
-        if (!k->k->shadow.shift && !check_reaches(k, a.root, space)) {
+        if (!check_by_shadow(k, a.root) && !check_reaches(k, a.root, space)) {
             k->left.left[check_why_unknown(space)]++;
             continue;
         }
@@ -182,7 +182,7 @@ static void check_one(struct check_func *k, uint32_t at, const struct check_acce
 {
     struct check_range range = {0};
     check_address(k, at, a->mem.addr);
-    if (k->k->shadow.shift) {
+    if (check_by_shadow(k, a->root)) {
         check_shadow_whole(k, at, a);
         return;
     }

@@ -239,6 +239,21 @@ static CUresult forbid_null(struct shadow_device *d, struct context *ctx)
     return r ? r : fill(d, ctx, 0, KCHECK_NULL_PAGE >> d->shift, KCHECK_SHADOW_POISON, &now);
 }
 
+// Where buffers have been, nothing else may be accessed, though none is there now.
+static CUresult forbid_used(struct shadow_device *d, struct context *ctx)
+{
+    uint64_t base, used;
+    CUresult r = CUDA_SUCCESS;
+    for (unsigned n = 0; n < PAGES_MAP_PIECES && !r; n++) {
+        used = pages_map_used(n, &base);
+        uint64_t first = base >> d->shift, end = ((base + used) >> d->shift) + 1;
+        for (uint64_t piece = first / PIECE; used && piece * PIECE < end && !r; piece++)
+            if (is_owned(d, piece) && !d->pieces[piece])
+                r = make_fine(d, ctx, piece, d->poison_page);
+    }
+    return r;
+}
+
 struct adding {
     struct shadow_device *d;
     struct context *ctx;
@@ -273,6 +288,8 @@ CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsign
         r = map_all(d, ctx);
     if (!r)
         r = forbid_null(d, ctx);
+    if (!r)
+        r = forbid_used(d, ctx);
     struct adding all = {d, ctx, r};
     unsigned section = epoch_enter();
     if (!r)
