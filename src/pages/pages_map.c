@@ -12,7 +12,7 @@ static struct {
     _Atomic uint64_t size, used;
 } pieces[PAGES_MAP_PIECES];
 static _Atomic unsigned npieces;
-static uint64_t piece_align;
+static uint64_t piece_align;  // 0: any
 
 void pages_map_align(uint64_t align)
 {
@@ -63,11 +63,23 @@ uint64_t pages_map_used(unsigned n, uint64_t *base)
     return atomic_load_explicit(&pieces[n].used, memory_order_relaxed);
 }
 
+// Some drivers do not align as they are asked: then more is reserved, and the start is left out.
+static CUresult reserve_aligned(uint64_t size, CUdeviceptr *p)
+{
+    CUresult r = guard.real.cuMemAddressReserve(p, size, piece_align, 0, 0);
+    if (!piece_align || (!r && *p % piece_align == 0))
+        return r;
+    if (!r && guard.real.cuMemAddressFree)
+        guard.real.cuMemAddressFree(*p, size);
+    r = guard.real.cuMemAddressReserve(p, size + piece_align, 0, 0, 0);
+    *p = (*p + piece_align - 1) & ~(piece_align - 1);
+    return r;
+}
+
 static int reserve(uint64_t size, uint64_t *base)
 {
     CUdeviceptr p = 0;
-    if (guard.real.cuMemAddressReserve(&p, size, piece_align, 0, 0) &&
-        (!piece_align || guard.real.cuMemAddressReserve(&p, size, 0, 0, 0)))
+    if (reserve_aligned(size, &p))
         return -1;
     if (p % PAGES_ADDRESS_UNIT == 0 && p + size <= (uint64_t)1 << 47) {
         *base = p;

@@ -18,7 +18,7 @@ bool pages_map_open(uint64_t base, uint64_t bytes, CUdevice device, uint64_t pee
 // broken, and neither the addresses nor the memory may be used again.
 bool pages_unmap(uint64_t base, uint64_t bytes, uint32_t units);
 
-// Has addresses reserved at multiples of `align` bytes from now on, a power of two, where the driver can.
+// Has addresses reserved at multiples of `align` bytes, a power of two. Called once, at the start.
 void pages_map_align(uint64_t align);
 // Returns the n-th piece that was reserved, and how many bytes of it have been handed out; 0: none or no such
 // piece.

@@ -18,8 +18,17 @@ enum {
     SLOTS = 1 << 13,   // most real pages
     SMALL = 4096,      // bytes of the shadow that are copied rather than filled
 };
-#define PAGE ((uint64_t)1 << SHADOW_PAGE_BITS)
-#define PIECE ((uint64_t)1 << SHADOW_PIECE_BITS)
+#define PAGE ((uint64_t)2 << 20)
+
+static uint64_t piece_bytes(unsigned shift)
+{
+    return (uint64_t)1 << (shift == 3 ? 30 : 28);
+}
+
+uint64_t shadow_device_piece(unsigned shift)
+{
+    return piece_bytes(shift) << shift;
+}
 
 static uint64_t bytes_of(const struct shadow_device *d)
 {
@@ -33,7 +42,7 @@ static uint64_t memory_bytes(const struct shadow_device *d)
 
 uint64_t shadow_device_bytes(const struct shadow_device *d)
 {
-    return d->at ? PIECE + (d->used + 2) * PAGE : 0;
+    return d->at ? d->piece + (d->used + 2) * PAGE : 0;
 }
 
 static bool has_calls(void)
@@ -94,9 +103,9 @@ static CUresult create_full(struct context *ctx, CUdeviceptr at, uint64_t size, 
 static CUresult make_fine(struct shadow_device *d, struct context *ctx, uint64_t piece,
                           CUmemGenericAllocationHandle page)
 {
-    CUresult r = guard.real.cuMemUnmap(d->at + piece * PIECE, PIECE);
+    CUresult r = guard.real.cuMemUnmap(d->at + piece * d->piece, d->piece);
     if (!r)
-        r = map_over(ctx, d->at + piece * PIECE, PIECE, PAGE, page);
+        r = map_over(ctx, d->at + piece * d->piece, d->piece, PAGE, page);
     d->pieces[piece] = 1;
     return r;
 }
@@ -131,7 +140,7 @@ static CUresult make_real(struct shadow_device *d, struct context *ctx, uint64_t
 // Returns whether a whole piece describes addresses of --mode=pages.
 static bool is_owned(const struct shadow_device *d, uint64_t piece)
 {
-    uint64_t first = piece * PIECE << d->shift, size = PIECE << d->shift;
+    uint64_t first = piece * d->piece << d->shift, size = d->piece << d->shift;
     return pages_map_owns(first, size);
 }
 
@@ -141,7 +150,7 @@ static CUresult prepare(struct shadow_device *d, struct context *ctx, uint64_t f
     CUresult r = CUDA_SUCCESS;
     *can = true;
     for (uint64_t page = first / PAGE; page <= last / PAGE && *can && !r; page++) {
-        uint64_t piece = page * PAGE / PIECE;
+        uint64_t piece = page * PAGE / d->piece;
         if (d->slots[page])
             continue;
         *can = is_owned(d, piece);
@@ -217,16 +226,16 @@ static void *reserve_table(uint64_t size)
 // device's are below 2^47.
 static CUresult map_all(struct shadow_device *d, struct context *ctx)
 {
-    uint64_t top = bytes_of(d) - PIECE, bytes = guard.real_fault ? memory_bytes(d) : top;
-    CUresult r = create_full(ctx, d->at, PIECE, 0, &d->zeros);
+    uint64_t top = bytes_of(d) - d->piece, bytes = guard.real_fault ? memory_bytes(d) : top;
+    CUresult r = create_full(ctx, d->at, d->piece, 0, &d->zeros);
     if (!r)
         r = create_full(ctx, d->at, PAGE, 0, &d->zero_page);
     if (!r)
         r = create_full(ctx, d->at, PAGE, KCHECK_SHADOW_POISON, &d->poison_page);
     if (!r)
-        r = map_over(ctx, d->at, bytes, PIECE, d->zeros);
+        r = map_over(ctx, d->at, bytes, d->piece, d->zeros);
     // What is just below 0: a null pointer with a negative index.
-    return r ? r : map_over(ctx, d->at + top, PIECE, PAGE, d->poison_page);
+    return r ? r : map_over(ctx, d->at + top, d->piece, PAGE, d->poison_page);
 }
 
 // The first bytes of the address space.
@@ -247,7 +256,7 @@ static CUresult forbid_used(struct shadow_device *d, struct context *ctx)
     for (unsigned n = 0; n < PAGES_MAP_PIECES && !r; n++) {
         used = pages_map_used(n, &base);
         uint64_t first = base >> d->shift, end = ((base + used) >> d->shift) + 1;
-        for (uint64_t piece = first / PIECE; used && piece * PIECE < end && !r; piece++)
+        for (uint64_t piece = first / d->piece; used && piece * d->piece < end && !r; piece++)
             if (is_owned(d, piece) && !d->pieces[piece])
                 r = make_fine(d, ctx, piece, d->poison_page);
     }
@@ -272,9 +281,9 @@ static int add_block(struct index_item *item, void *argument)
 
 CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsigned shift)
 {
-    *d = (struct shadow_device){.shift = shift};
-    uint64_t npages = bytes_of(d) >> SHADOW_PAGE_BITS;
-    d->pieces = reserve_table(bytes_of(d) >> SHADOW_PIECE_BITS);
+    *d = (struct shadow_device){.shift = shift, .piece = piece_bytes(shift)};
+    uint64_t npages = bytes_of(d) / PAGE;
+    d->pieces = reserve_table(bytes_of(d) / d->piece);
     d->slots = reserve_table(npages * sizeof *d->slots);
     if (!d->pieces || !d->slots)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -301,9 +310,11 @@ CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsign
 
 void shadow_device_drop(struct shadow_device *d)
 {
-    uint64_t npages = bytes_of(d) >> SHADOW_PAGE_BITS;
+    if (!d->shift)
+        return;
+    uint64_t npages = bytes_of(d) / PAGE;
     if (d->pieces)
-        munmap(d->pieces, bytes_of(d) >> SHADOW_PIECE_BITS);
+        munmap(d->pieces, bytes_of(d) / d->piece);
     if (d->slots)
         munmap(d->slots, npages * sizeof *d->slots);
     *d = (struct shadow_device){.shift = 0};

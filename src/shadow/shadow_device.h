@@ -2,8 +2,8 @@
 // The shadow of --mode=shadow in one context (kcheck/kcheck_shadow.h): addresses for the shadow of all
 // addresses, of which kernels can read every byte.
 //
-//   piece   256 MiB of shadow: COARSE, one mapping of a handle that all such pieces share and that is full of
-//           zeros; or FINE, cut into pages
+//   piece   256 MiB of shadow (1 GiB where it describes 8 bytes a byte): COARSE, one mapping of a handle that
+//           all such pieces share and that is full of zeros; or FINE, cut into pages
 //   page    2 MiB of shadow. REAL: it has memory of its own, mapped once more for copies. Otherwise it is a
 //           page that all such pages of zeros, or of poison, share
 //
@@ -19,14 +19,9 @@
 #include "check/check_host.h"
 #include "context/context.h"
 
-enum {
-    SHADOW_PAGE_BITS = 21,
-    SHADOW_PIECE_BITS = 28,
-    SHADOW_PIECE_PAGES = 1 << (SHADOW_PIECE_BITS - SHADOW_PAGE_BITS),
-};
-
 struct shadow_device {
     unsigned shift;
+    uint64_t piece;     // bytes of a piece
     CUdeviceptr at;     // for kernels
     CUdeviceptr write;  // for copies: page `slot` of it is a real page
     CUmemGenericAllocationHandle zeros, zero_page, poison_page;
@@ -34,6 +29,9 @@ struct shadow_device {
     uint32_t *slots;  // of real pages, from 1; by number of the page
     uint32_t used;    // slots
 };
+
+// Returns how many bytes of addresses a piece of the shadow describes.
+uint64_t shadow_device_piece(unsigned shift);
 
 // Makes the shadow of all blocks that are live. After a failure, what was made stays until the context ends.
 CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsigned shift);

@@ -25,6 +25,8 @@ static CUresult make(unsigned number, struct context *ctx, CUdeviceptr *at)
     struct shadow_device *d = &devices[number];
     CUresult r = shadow_device_make(d, ctx, shift_of(guard.options.shadow_scale));
     *at = r ? 0 : d->at;
+    if (!r)
+        guard_most(GUARD_SHADOW_BYTES, shadow_device_bytes(d));
     return r;
 }
 
@@ -48,10 +50,12 @@ static bool start(void)
     shadow.shift = shift_of(guard.options.shadow_scale);
     check_host_shadow = &shadow;
     // Pieces of the shadow then describe addresses of --mode=pages only, or none.
-    pages_map_align((uint64_t)1 << (SHADOW_PIECE_BITS + shadow.shift));
-    if (!guard.options.shadow_load)
-        guard_report_note("--shadow-load=off: kernels do not load the shadow, so NOTHING IS CHECKED; "
-                          "use it only to measure");
+    pages_map_align(shadow_device_piece(shadow.shift));
+    if (guard.options.shadow_load)
+        return true;
+    guard_report_relabel(GUARD_CHECK_LAUNCHES, "kernel launches that were NOT CHECKED: --shadow-load=off");
+    guard_report_note("--shadow-load=off: kernels do not load the shadow, so NOTHING IS CHECKED; "
+                      "use it only to measure");
     return true;
 }
 
