@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What --mode=shadow costs kernels: eight small ones (shadow_kernels.cu), as the driver compiles their PTX, under
-# --mode=check, and under --mode=shadow by encoding, with the load of the shadow and without, with proofs and
-# without. SHADOW_ROUNDS rounds in turns, the least time of each. Prints a table of ratios over the first column.
-# SHADOW_DEVICE=cpu SHADOW_SHIFT=12 tries the script where there is no GPU.
+# What --mode=shadow costs kernels: eight small ones (shadow_kernels.cu), as the driver compiles their PTX,
+# under --mode=check, and under --mode=shadow by encoding, with the load of the shadow and without, with
+# proofs and without. SHADOW_ROUNDS rounds in turns, the least time of each. Prints a table of ratios over the
+# first column. SHADOW_DEVICE=cpu SHADOW_SHIFT=12 tries the script where there is no GPU.
 set -u
 here=$(dirname "$0")
 DEVICE=${SHADOW_DEVICE:-gpu} ROUNDS=${SHADOW_ROUNDS:-3}
-[ "$DEVICE" = cpu ] || nvidia-smi -L >/dev/null 2>&1 || { echo 'shadow-gpu.sh: no GPU on this machine' >&2; exit 0; }
+[ "$DEVICE" = cpu ] || nvidia-smi -L >/dev/null 2>&1 ||
+    { echo 'shadow-gpu.sh: no GPU on this machine' >&2; exit 0; }
 command -v nvcc >/dev/null || { echo 'shadow-gpu.sh: no nvcc on this machine' >&2; exit 0; }
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
@@ -18,7 +19,8 @@ nvcc -O3 -std=c++17 -gencode arch=compute_80,code=compute_80 -cudart shared -L"$
 run() {  # run LABEL OPTION...: rows LABEL NAME MICROSECONDS
     local label=$1
     shift
-    if ! timeout 100 "$MOAT" --device="$DEVICE" "$@" "$T/kernels" "${SHADOW_REPEATS:-10}" "${SHADOW_SHIFT:-0}" \
+    if ! timeout 100 "$MOAT" --device="$DEVICE" "$@" \
+        "$T/kernels" "${SHADOW_REPEATS:-10}" "${SHADOW_SHIFT:-0}" \
         >"$T/out" 2>"$T/err" </dev/null; then
         echo "$label failed: $(grep -m 1 'ERROR\|moat:' "$T/err") $(tail -n 1 "$T/out")" >&2
         return

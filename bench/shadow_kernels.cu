@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Eight small kernels of different habits, for bench/shadow-gpu.sh: prints a line "NAME MICROSECONDS" for each,
-// the least time of several launches. shadow_kernels [REPEATS [SHIFT]]: sizes are divided by 2^SHIFT.
+// Eight small kernels of different habits, for bench/shadow-gpu.sh: prints a line "NAME MICROSECONDS" for
+// each, the least time of several launches. shadow_kernels [REPEATS [SHIFT]]: sizes are divided by 2^SHIFT.
 #include <cstdio>
 #include <cstdlib>
 #include <cstdint>

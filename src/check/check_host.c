@@ -109,8 +109,7 @@ static void flush_one(struct check_device *d, struct context *ctx, void *argumen
     if (c->ordered && c->freed && ctx != c->current)
         return;
     CUresult r = flush_shadow(d, ctx, c);
-    if (!r && c->ordered && ctx == c->current &&
-        check_device_flush_in(d, table, c->stream, c->per_thread))
+    if (!r && c->ordered && ctx == c->current && check_device_flush_in(d, table, c->stream, c->per_thread))
         return;
     if (!r)
         r = check_device_flush(d, ctx, table);
@@ -405,7 +404,9 @@ static void set_variables(struct context *ctx, CUcontext context, const struct c
                                       .number = m->number,
                                       .shadow = d->shadow,
                                       .shift = check_host_shadow ? check_host_shadow->shift : 0};
-        CUresult r = set_variable(ctx, row, broken ? (struct kcheck_module){0} : value);
+        // Kernels load the shadow whatever happens; without a state they perform every access.
+        struct kcheck_module nothing = {.shadow = value.shadow, .shift = value.shift};
+        CUresult r = set_variable(ctx, row, broken ? nothing : value);
         m->set_in[number] = broken ? 0 : d->version;
         if (r && !noted) {
             const char *name = driver_result_name(r);

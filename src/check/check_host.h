@@ -32,6 +32,8 @@ struct check_shadow {
     // Not ordered: complete when it returns.
     CUresult (*change)(unsigned number, struct context *ctx, const struct check_shadow_change *c);
     void (*gone)(unsigned number);  // the context has ended, or could not be prepared
+    // Writes a sentence with the bytes around an address.
+    void (*text)(uint64_t address, char *text, size_t size);
 };
 extern const struct check_shadow *check_host_shadow;  // set before the start; NULL: there is none
 

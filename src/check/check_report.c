@@ -21,9 +21,9 @@
 #include "track/track.h"
 
 enum {
-    NEAR = 4096,       // bytes from a buffer within which a stray access is shown with it
-    REDZONE = 1 << 30, // the same for an access of a redzone
-    PAUSE = 50000000,  // nanoseconds between two looks at the rings
+    NEAR = 4096,        // bytes from a buffer within which a stray access is shown with it
+    REDZONE = 1 << 30,  // the same for an access of a redzone
+    PAUSE = 50000000,   // nanoseconds between two looks at the rings
 };
 
 // What was reported for the counters of a context. All of this file works under the lock of check_host.c.
@@ -324,6 +324,11 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     if (r->kind == KCHECK_MISALIGNED)
         f.note = note;
     f.type = type_of(r, &f, site);
+    static char bytes[200];  // under the lock
+    if (check_host_shadow && !placed) {
+        check_host_shadow->text(f.address, bytes, sizeof bytes);
+        f.more[1] = bytes;
+    }
     f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
     return guard_report_keyed(&f);
 }

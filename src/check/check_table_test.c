@@ -75,7 +75,10 @@ static int make(void **unused)
     assert_non_null(ring = calloc(1, error_ring_bytes(KCHECK_RING)));
     error_ring_writer_start(&state->errors, (uintptr_t)ring, KCHECK_RING);
     error_ring_reader_start(&reader, ring, KCHECK_RING);
-    module = (struct kcheck_module){(uintptr_t)directory, (uintptr_t)records, (uintptr_t)state, 7};
+    module = (struct kcheck_module){.directory = (uintptr_t)directory,
+                                    .records = (uintptr_t)records,
+                                    .state = (uintptr_t)state,
+                                    .number = 7};
     assert_non_null(table = check_table_new());
     traps = 0;
     return 0;

@@ -78,8 +78,8 @@ KPRIM struct kcheck_block kcheck_judge_search(uint64_t records, uint64_t first, 
     }
 }
 
-// Returns the block of the record that describes an address, which may end before it; for a mixed slot the one
-// that contains the address. A base of 0: none.
+// Returns the block of the record that describes an address, which may end before it; for a mixed slot the
+// one that contains the address. A base of 0: none.
 KPRIM_FAR struct kcheck_block kcheck_judge_near(uint64_t directory, uint64_t records, uint64_t address)
 {
     struct kcheck_block none = {0, 0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The shadow of --mode=shadow, as kernels and the host see it: a byte for each granule of 2^shift bytes of
-// addresses, at shadow + (address >> shift). Of a granule a program may access the first n bytes, and the byte
-// is what is missing:
+// addresses, at shadow + (address >> shift). Of a granule a program may access the first n bytes, and the
+// byte is what is missing:
 //
 //   shift 3 and 7   2^shift - n
 //   shift 8         256 - n, but 255 for n == 1, and for n == 0: a byte has no 257 values. A quick test takes

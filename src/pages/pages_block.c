@@ -63,7 +63,8 @@ static bool too_many(void)
 static int map(struct pages_block *b, uint64_t peers)
 {
     b->units = units_of(&b->memory);
-    if (pages_map(b->memory.handle, b->memory.bytes, b->units, b->device, peers, &b->range.base))
+    b->front = pages_redzone_front(b->size, b->memory.offset);
+    if (pages_map(b->memory.handle, b->memory.bytes, b->front, b->units, b->device, peers, &b->range.base))
         return -1;
     b->range.size = b->memory.bytes;
     b->base = b->range.base + b->memory.offset;
@@ -306,7 +307,7 @@ void pages_block_dispose(struct pages_block *b)
     share_withdraw(b->base);
     if (b->memory.view)
         pages_packed_give(&b->memory);
-    else if (pages_unmap(b->range.base, b->range.size, b->units))
+    else if (pages_unmap(b->range.base, b->range.size, b->front, b->units))
         pages_memory_give(&b->memory);
     if (!b->memory.view)
         atomic_fetch_sub_explicit(&maps, 1, memory_order_relaxed);

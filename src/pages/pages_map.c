@@ -111,28 +111,29 @@ bool pages_map_open(uint64_t base, uint64_t bytes, CUdevice device, uint64_t pee
     return !guard.real.cuMemSetAccess(base, bytes, access, count);
 }
 
-int pages_map(CUmemGenericAllocationHandle handle, uint64_t bytes, uint32_t units, CUdevice device,
-              uint64_t peers, uint64_t *base)
+int pages_map(CUmemGenericAllocationHandle handle, uint64_t bytes, uint32_t front, uint32_t units,
+              CUdevice device, uint64_t peers, uint64_t *base)
 {
     bool again;
-    if (pages_address_take(&addresses, units, base, &again))
+    if (pages_address_take(&addresses, front + units, base, &again))
         return -1;
     if (again)
         guard_count(GUARD_PAGES_REUSED);
+    *base += front * PAGES_ADDRESS_UNIT;
     note_used(*base + units * PAGES_ADDRESS_UNIT);
     if (!guard.real.cuMemMap(*base, bytes, 0, handle, 0)) {
         if (pages_map_open(*base, bytes, device, peers))
             return 0;
         guard.real.cuMemUnmap(*base, bytes);
     }
-    pages_address_give(&addresses, *base, units);
+    pages_address_give(&addresses, *base - front * PAGES_ADDRESS_UNIT, front + units);
     return -1;
 }
 
-bool pages_unmap(uint64_t base, uint64_t bytes, uint32_t units)
+bool pages_unmap(uint64_t base, uint64_t bytes, uint32_t front, uint32_t units)
 {
     if (guard.real.cuMemUnmap(base, bytes))
         return false;
-    pages_address_give(&addresses, base, units);
+    pages_address_give(&addresses, base - front * PAGES_ADDRESS_UNIT, front + units);
     return true;
 }

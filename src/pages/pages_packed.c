@@ -152,7 +152,7 @@ static struct pages_view *retire_view(struct pages_view *v)
 static void unmap_view(struct pages_view *v, const struct packed_slab *s)
 {
     if (v)
-        pages_unmap(v->base, bytes_of(s), s->units + 1);
+        pages_unmap(v->base, bytes_of(s), 0, s->units + 1);
     if (v)
         slab_pool_put(&views, v);
 }
@@ -164,7 +164,7 @@ static struct pages_view *map_view(struct packed_slab *s, uint64_t peers)
         return NULL;
     *v = (struct pages_view){.slab = s, .peers = peers};
     // The unit behind the slab stays unmapped.
-    if (!pages_map(s->handle, bytes_of(s), s->units + 1, s->device, peers, &v->base)) {
+    if (!pages_map(s->handle, bytes_of(s), 0, s->units + 1, s->device, peers, &v->base)) {
         track_divided(v->base, bytes_of(s), s->stride);
         return v;
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The passes behind --mode=shadow: kernels are rewritten as by `check`, but an access of global memory is
-// compared with the byte of the shadow that describes its granule (kcheck/kcheck_shadow.h), whatever pointer it
-// was made from.
+// compared with the byte of the shadow that describes its granule (kcheck/kcheck_shadow.h), whatever pointer
+// it was made from.
 //
-// Accesses with one base are compared at both ends of the bytes that they reach, if these are no further apart
-// than the narrowest redzone: then nothing forbidden is between two accessible ends. The segment's slow copy
-// asks about each access by itself.
+// Accesses with one base are compared at both ends of the bytes that they reach, if these are no further
+// apart than the narrowest redzone: then nothing forbidden is between two accessible ends. The segment's slow
+// copy asks about each access by itself.
 #include "pass/pass_check_state.h"
 
 #define BEFORE(k, at, text, ...) edit_before((k)->k->c->edit, (at), (text), ##__VA_ARGS__)
@@ -25,7 +25,8 @@ void check_shadow_entry(struct check_func *k)
 {
     struct edit *e = k->k->c->edit;
     struct check_shadow_regs *r = &k->shadow_regs;
-    uint32_t *wide[] = {&r->base, &r->at, &r->rest}, *narrow[] = {&r->zero, &r->low, &r->high, &r->byte, &r->offset};
+    uint32_t *wide[] = {&r->base, &r->at, &r->rest},
+             *narrow[] = {&r->zero, &r->low, &r->high, &r->byte, &r->offset};
     for (unsigned i = 0; i < sizeof wide / sizeof *wide; i++)
         *wide[i] = edit_new_reg(e, PTX_U64);
     for (unsigned i = 0; i < sizeof narrow / sizeof *narrow; i++)

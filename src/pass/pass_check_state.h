@@ -122,8 +122,8 @@ struct check_pass {
 
 // Registers of a function whose accesses are compared with the shadow.
 struct check_shadow_regs {
-    uint32_t base, zero;      // of the shadow; kcheck_module.zero
-    uint32_t there;           // the base is known, PTX_NONE where it always is
+    uint32_t base, zero;  // of the shadow; kcheck_module.zero
+    uint32_t there;       // the base is known, PTX_NONE where it always is
     uint32_t at, low, high, byte, offset, rest;
     bool any;
 };
@@ -175,8 +175,8 @@ struct check_func {
 int check_plan(struct check_func *k);
 bool check_is_pure(const struct check_func *k, const struct ptx_stmt *s);
 bool check_is_memory(enum ptx_space space);
-// With a shadow, whether accesses of a space are checked, and whether it is the shadow that is asked about those
-// with a root: for variables, whose bounds are constants, it is not.
+// With a shadow, whether accesses of a space are checked, and whether it is the shadow that is asked about
+// those with a root: for variables, whose bounds are constants, it is not.
 bool check_is_shadowed(const struct check_func *k, struct roots_of root, enum ptx_space space);
 bool check_by_shadow(const struct check_func *k, struct roots_of root);
 // Returns why an access of a space has no bounds.

@@ -170,7 +170,7 @@ static void check_shadow_whole(struct check_func *k, uint32_t at, const struct c
     BEFORE(k, at, "add.u64 %0, %1, %2;\nsub.u64 %0, %0, 1;", edit_reg(k->root), edit_reg(k->t),
            edit_reg(k->limit));
     check_shadow_access(k, at, k->root, 1, guard, k->bad, true);
-    // KCHECK_ACCESS is told of no bounds.
+    // KCHECK_ACCESS gets no bounds.
     BEFORE(k, at, "mov.u64 %0, 0;\nmov.u64 %1, 0;\nmov.pred %2, 0;", edit_reg(k->base), edit_reg(k->size),
            edit_reg(k->ok));
     only_if_made(k, at, a);

@@ -78,7 +78,8 @@ static CUresult map_over(struct context *ctx, CUdeviceptr at, uint64_t size, uin
     return r ? r : set_access(ctx->device, at, size, CU_MEM_ACCESS_FLAGS_PROT_READ);
 }
 
-// Creates memory that is full of a byte. It is mapped for that at `at`, which is free, for as long as it takes.
+// Creates memory that is full of a byte. It is mapped for that at `at`, which is free, for as long as it
+// takes.
 static CUresult create_full(struct context *ctx, CUdeviceptr at, uint64_t size, uint8_t byte,
                             CUmemGenericAllocationHandle *handle)
 {
@@ -145,7 +146,8 @@ static bool is_owned(const struct shadow_device *d, uint64_t piece)
 }
 
 // Makes sure that bytes of the shadow can be written. *can: they can.
-static CUresult prepare(struct shadow_device *d, struct context *ctx, uint64_t first, uint64_t last, bool *can)
+static CUresult prepare(struct shadow_device *d, struct context *ctx, uint64_t first, uint64_t last,
+                        bool *can)
 {
     CUresult r = CUDA_SUCCESS;
     *can = true;
@@ -173,7 +175,8 @@ static CUresult fill_part(struct context *ctx, CUdeviceptr to, uint8_t byte, uin
     const struct driver *real = &guard.real;
     char bytes[SMALL];
     if (c->ordered)
-        return (c->per_thread ? real->cuMemsetD8Async_ptsz : real->cuMemsetD8Async)(to, byte, count, c->stream);
+        return (c->per_thread ? real->cuMemsetD8Async_ptsz : real->cuMemsetD8Async)(to, byte, count,
+                                                                                    c->stream);
     if (count > SMALL)
         return context_fill(ctx, to, byte, count);
     memset(bytes, byte, count);
@@ -222,8 +225,8 @@ static void *reserve_table(uint64_t size)
     return p == MAP_FAILED ? NULL : p;
 }
 
-// Kernels on a GPU may use generic addresses of shared and local memory, whose windows may be anywhere; the CPU
-// device's are below 2^47.
+// Kernels on a GPU may use generic addresses of shared and local memory, whose windows may be anywhere; the
+// CPU device's are below 2^47.
 static CUresult map_all(struct shadow_device *d, struct context *ctx)
 {
     uint64_t top = bytes_of(d) - d->piece, bytes = guard.real_fault ? memory_bytes(d) : top;

@@ -7,6 +7,7 @@
 #include "mode/mode.h"
 #include "pages/pages_map.h"
 #include "shadow/shadow_device.h"
+#include "shadow/shadow_text.h"
 #include "track/guard_report.h"
 
 static struct shadow_device devices[CONTEXT_CONTEXTS];
@@ -43,11 +44,20 @@ static void gone(unsigned number)
     shadow_device_drop(&devices[number]);
 }
 
-static struct check_shadow shadow = {.make = make, .change = change, .gone = gone};
+static struct check_shadow shadow;
+
+static void text(uint64_t address, char *to, size_t size)
+{
+    shadow_text(shadow.shift, address, to, size);
+}
 
 static bool start(void)
 {
-    shadow.shift = shift_of(guard.options.shadow_scale);
+    shadow = (struct check_shadow){.shift = shift_of(guard.options.shadow_scale),
+                                   .make = make,
+                                   .change = change,
+                                   .gone = gone,
+                                   .text = text};
     check_host_shadow = &shadow;
     // Pieces of the shadow then describe addresses of --mode=pages only, or none.
     pages_map_align(shadow_device_piece(shadow.shift));

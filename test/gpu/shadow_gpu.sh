@@ -54,7 +54,8 @@ echo "[$SECONDS s] programs: $passed passed, $failed failed"
 for class in adjacent freed late idioms; do
     for proofs in on off; do
         timeout 60 "$MOAT" --device=gpu --mode=shadow --proofs=$proofs --no-cache --format=json \
-            --log-file="$T/json" --print-limit=0 "$BUILD/tool/check_classes" 23 60 $class >"$T/plan" 2>"$T/err" </dev/null
+            --log-file="$T/json" --print-limit=0 \
+            "$BUILD/tool/check_classes" 23 60 $class >"$T/plan" 2>"$T/err" </dev/null
         if python3 test/guard/check_compare.py "$T/plan" "$T/json" >"$T/log" 2>&1; then
             passed=$((passed + 1))
         else

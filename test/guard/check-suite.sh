@@ -10,7 +10,8 @@ set -u
 . test/programs/suite.bash
 
 checked() {  # checked OPTION... -- PROGRAM ARG...: status in $status, report in $log
-    timeout 500 "$MOAT" --device=cpu --mode="${SUITE_MODE:-check}" --log-file="$log" "$@" >"$log.out" 2>&1 </dev/null
+    timeout 500 "$MOAT" --device=cpu --mode="${SUITE_MODE:-check}" --log-file="$log" "$@" \
+        >"$log.out" 2>&1 </dev/null
     status=$?
 }
 judge() {

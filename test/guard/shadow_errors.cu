@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Kernels with errors that --mode=shadow must find, or, where the types are "missed", cannot find, each with a
-// correct twin: shadow_errors bad|good NAME, or list. A wrong access is skipped: what it reads is 0, and every
-// case ends normally.
+// Kernels with errors that --mode=shadow must find, or, where the types are "missed", cannot find, each with
+// a correct twin: shadow_errors bad|good NAME, or list. A wrong access is skipped: what it reads is 0, and
+// every case ends normally.
 #include "check_cases.cuh"
 
 template <typename T> __global__ void put(T *a, long i, T v)
@@ -19,7 +19,8 @@ template <typename T> __global__ void get(const T *a, long i, T *to)
 // Sizes around a multiple of a granule; of 257 bytes, the last granule has one.
 template <typename T> static void ends(bool bad)
 {
-    static const size_t sizes[] = {1, 2, 8, 16, 127, 128, 129, 254, 255, 256, 257, 258, 511, 512, 513, 100000};
+    static const size_t sizes[] = {1,   2,   8,   16,  127, 128, 129, 254,
+                                   255, 256, 257, 258, 511, 512, 513, 100000};
     for (size_t size : sizes) {
         char *a = take<char>(size);
         T *to = take<T>(1), seen, none, one;
@@ -77,6 +78,15 @@ static void far_behind(bool bad)
     enum { N = 10 << 20 };
     char *a = take<char>(N);
     put<<<1, 1>>>(a, bad ? N + N / 4 : N - 1l, 'x');
+    wait();
+}
+
+static void far_before(bool bad)
+{
+    enum { N = 10 << 20 };
+    take<char>(1000);
+    char *a = take<char>(N);
+    put<<<1, 1>>>(a, bad ? -long(N / 4) : 0l, 'x');
     wait();
 }
 
@@ -202,6 +212,7 @@ static const struct check_case cases[] = {
     {"vectors", ends<int4>, "(heap-buffer-overflow heap-buffer-underflow ?)+"},
     {"stencil", stencil, "heap-buffer-overflow"},
     {"far_behind", far_behind, "heap-buffer-overflow"},
+    {"far_before", far_before, "heap-buffer-underflow"},
     {"far_behind_small", far_behind_small, "heap-buffer-overflow"},
     {"jump", jump, "missed"},
     {"pointer_in_memory", pointer_in_memory, "heap-buffer-overflow"},

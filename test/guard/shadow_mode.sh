@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# --mode=shadow: each program of test/guard/shadow_errors.cu, and of check_errors.cu those that redzones can see,
-# must be reported as what it is; what redzones cannot see is not reported; the twins run silently and checked.
-# Random kernels of the classes that redzones can see are found completely (check_classes.c).
+# --mode=shadow: each program of test/guard/shadow_errors.cu, and of check_errors.cu those that redzones can
+# see, must be reported as what it is; what redzones cannot see is not reported; the twins run silently and
+# checked. Random kernels of the classes that redzones can see are found completely (check_classes.c).
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
@@ -19,7 +19,8 @@ for name in shadow_errors check_errors; do
 done
 
 run() {  # run OPTION...: status in $status, types of what was reported, each once, in $found
-    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=shadow --print-limit=0 "$@" >"$T/log" 2>&1 </dev/null
+    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=shadow --print-limit=0 "$@" \
+        >"$T/log" 2>&1 </dev/null
     status=$?
     found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
     found=${found% }
@@ -65,9 +66,12 @@ while IFS=$'\t' read -r name types; do
 done <"$T/check_errors.list"
 
 run "$T/shadow_errors" bad stencil
-grep -q 'in kernel points.* .*shadow_errors.cu:[0-9]' "$T/log" && grep -q '^READ of size 4 by thread (' "$T/log" &&
+grep -q 'in kernel points.* .*shadow_errors.cu:[0-9]' "$T/log" &&
+    grep -q '^READ of size 4 by thread (' "$T/log" &&
     grep -q '^launched by cuLaunchKernel at:' "$T/log" && grep -q '^allocated by' "$T/log" &&
-    grep -q 'is located 0 bytes after 12016-byte region' "$T/log" && grep -q 'compared with the shadow' "$T/log"
+    grep -q 'is located 0 bytes after 12016-byte region' "$T/log" &&
+    grep -Eq '^note: shadow, a byte for 256 bytes, from 0x.*: (00 )+\[10\]( ff)+$' "$T/log" &&
+    grep -q 'compared with the shadow' "$T/log"
 verdict $? 'a report'
 run --on-error=trap "$T/shadow_errors" bad pointer_in_memory
 [ "$status" = 97 ] && [[ $found == heap-buffer-overflow* ]] && grep -q 'cudaDeviceSynchronize' "$T/log"
