@@ -95,11 +95,15 @@ static void change_block(struct change *c, uint64_t base, uint64_t size, bool li
                                              .per_thread = c->per_thread};
 }
 
-static CUresult flush_shadow(const struct check_device *d, struct context *ctx, const struct change *c)
+static CUresult flush_shadow(struct check_device *d, struct context *ctx, const struct change *c)
 {
-    return check_host_shadow && d->shadow && c->shadow.size
-               ? check_host_shadow->change(context_number(ctx), ctx, &c->shadow)
-               : CUDA_SUCCESS;
+    if (!check_host_shadow || !d->shadow || !c->shadow.size)
+        return CUDA_SUCCESS;
+    CUresult r = check_host_shadow->change(context_number(ctx), ctx, &c->shadow);
+    CUdeviceptr at = check_host_shadow->at(context_number(ctx));
+    d->version += at != d->shadow;
+    d->shadow = at;
+    return r;
 }
 
 static void flush_one(struct check_device *d, struct context *ctx, void *argument)
@@ -109,6 +113,8 @@ static void flush_one(struct check_device *d, struct context *ctx, void *argumen
     if (c->ordered && c->freed && ctx != c->current)
         return;
     CUresult r = flush_shadow(d, ctx, c);
+    if (d->version != version)
+        atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
     if (!r && c->ordered && ctx == c->current && check_device_flush_in(d, table, c->stream, c->per_thread))
         return;
     if (!r)

@@ -31,7 +31,8 @@ struct check_shadow {
     CUresult (*make)(unsigned number, struct context *ctx, CUdeviceptr *at);
     // Not ordered: complete when it returns.
     CUresult (*change)(unsigned number, struct context *ctx, const struct check_shadow_change *c);
-    void (*gone)(unsigned number);  // the context has ended, or could not be prepared
+    CUdeviceptr (*at)(unsigned number);  // its address now, which a change may have changed
+    void (*gone)(unsigned number);       // the context has ended, or could not be prepared
     // Writes a sentence with the bytes around an address.
     void (*text)(uint64_t address, char *text, size_t size);
 };

@@ -11,6 +11,7 @@
 #include "kcheck/kcheck_judge.h"
 #include "kcheck/kcheck_shadow.h"
 #include "pages/pages_map.h"
+#include "shadow/shadow_behind.h"
 #include "track/track.h"
 
 enum {
@@ -48,8 +49,8 @@ uint64_t shadow_device_bytes(const struct shadow_device *d)
 static bool has_calls(void)
 {
     const struct driver *d = &guard.real;
-    return d->cuMemAddressReserve && d->cuMemCreate && d->cuMemMap && d->cuMemUnmap && d->cuMemSetAccess &&
-           d->cuMemsetD8Async;
+    return d->cuMemAddressReserve && d->cuMemAddressFree && d->cuMemRelease && d->cuMemCreate &&
+           d->cuMemMap && d->cuMemUnmap && d->cuMemSetAccess && d->cuMemsetD8Async;
 }
 
 // --- mappings ----------------------------------------------------------------------------------------------
@@ -100,50 +101,113 @@ static CUresult create_full(struct context *ctx, CUdeviceptr at, uint64_t size, 
     return r ? r : unmapped;
 }
 
-// Cuts a piece into pages that share one page.
-static CUresult make_fine(struct shadow_device *d, struct context *ctx, uint64_t piece,
-                          CUmemGenericAllocationHandle page)
+// Unmaps a reservation, of which not everything needs to be mapped, and frees it.
+static void unmap_all(const struct shadow_device *d, CUdeviceptr at)
 {
-    CUresult r = guard.real.cuMemUnmap(d->at + piece * d->piece, d->piece);
-    if (!r)
-        r = map_over(ctx, d->at + piece * d->piece, d->piece, PAGE, page);
+    uint64_t top = bytes_of(d) - d->piece, bytes = guard.real_fault ? memory_bytes(d) : top;
+    guard.real.cuMemUnmap(at, bytes);
+    guard.real.cuMemUnmap(at + top, d->piece);
+    guard.real.cuMemAddressFree(at, bytes_of(d));
+}
+
+// Returns whether a whole piece describes addresses of --mode=pages.
+static bool is_owned(const struct shadow_device *d, uint64_t piece)
+{
+    return pages_map_owns(piece * d->piece << d->shift, d->piece << d->shift);
+}
+
+// Cuts a piece into pages that share one page. While d->at == 0 nothing is mapped for kernels yet.
+static CUresult make_fine(struct shadow_device *d, struct context *ctx, uint64_t piece)
+{
+    CUdeviceptr at = d->at + piece * d->piece;
     d->pieces[piece] = 1;
-    return r;
+    CUresult r = d->at ? guard.real.cuMemUnmap(at, d->piece) : CUDA_SUCCESS;
+    return r || !d->at
+               ? r
+               : map_over(ctx, at, d->piece, PAGE, is_owned(d, piece) ? d->poison_page : d->zero_page);
 }
 
 // Gives a page memory of its own, full of a byte.
 static CUresult make_real(struct shadow_device *d, struct context *ctx, uint64_t page, uint8_t byte)
 {
-    CUmemGenericAllocationHandle handle;
     if (d->used == SLOTS)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    CUmemGenericAllocationHandle *handle = &d->handles[d->used];
     CUdeviceptr write = d->write + d->used * PAGE, read = d->at + page * PAGE;
-    CUresult r = create(ctx->device, PAGE, &handle);
+    CUresult r = create(ctx->device, PAGE, handle);
     if (r)
         return r;
-    r = guard.real.cuMemMap(write, PAGE, 0, handle, 0);
+    d->slots[page] = ++d->used;
+    r = guard.real.cuMemMap(write, PAGE, 0, *handle, 0);
     if (!r)
         r = set_access(ctx->device, write, PAGE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     if (!r)
         r = context_fill(ctx, write, byte, PAGE);
-    if (!r)
+    if (!r && d->at)
         r = guard.real.cuMemUnmap(read, PAGE);
-    if (!r)
-        r = map_over(ctx, read, PAGE, PAGE, handle);
-    guard.real.cuMemRelease(handle);  // the mappings keep it
-    if (!r)
-        d->slots[page] = ++d->used;
+    return r || !d->at ? r : map_over(ctx, read, PAGE, PAGE, *handle);
+}
+
+static CUresult map_piece(const struct shadow_device *d, CUdeviceptr at, uint64_t piece)
+{
+    const struct driver *real = &guard.real;
+    uint64_t first = piece * d->piece / PAGE, n = d->piece / PAGE;
+    CUmemGenericAllocationHandle shared = is_owned(d, piece) ? d->poison_page : d->zero_page;
+    if (!d->pieces[piece])
+        return real->cuMemMap(at + piece * d->piece, d->piece, 0, d->zeros, 0);
+    CUresult r = CUDA_SUCCESS;
+    for (uint64_t page = first; page < first + n && !r; page++)
+        r = real->cuMemMap(at + page * PAGE, PAGE, 0,
+                           d->slots[page] ? d->handles[d->slots[page] - 1] : shared, 0);
     return r;
 }
 
-// --- changes -----------------------------------------------------------------------------------------------
-
-// Returns whether a whole piece describes addresses of --mode=pages.
-static bool is_owned(const struct shadow_device *d, uint64_t piece)
+// Reserves addresses and maps all that is known. Kernels on a GPU may use generic addresses of shared and local
+// memory, whose windows may be anywhere; the CPU device's are below 2^47.
+static CUresult map_all(struct shadow_device *d, struct context *ctx)
 {
-    uint64_t first = piece * d->piece << d->shift, size = d->piece << d->shift;
-    return pages_map_owns(first, size);
+    uint64_t top = bytes_of(d) - d->piece, bytes = guard.real_fault ? memory_bytes(d) : top;
+    CUdeviceptr at = 0;
+    CUresult r = guard.real.cuMemAddressReserve(&at, bytes_of(d), PAGE, 0, 0);
+    if (r)
+        return r;
+    for (uint64_t piece = 0; piece < bytes / d->piece && !r; piece++)
+        r = map_piece(d, at, piece);
+    if (!r)
+        r = set_access(ctx->device, at, bytes, CU_MEM_ACCESS_FLAGS_PROT_READ);
+    // What is just below 0: a null pointer with a negative index.
+    if (!r)
+        r = map_over(ctx, at + top, d->piece, PAGE, d->poison_page);
+    if (!r) {
+        d->at = at;
+        return r;
+    }
+    unmap_all(d, at);
+    return r;
 }
+
+// Maps everything once more, at other addresses, with a page that gets memory. Kernels that are running keep the
+// former ones. Returns false if that cannot be done: then the page is never written.
+static bool remake(struct shadow_device *d, struct context *ctx, uint64_t page)
+{
+    CUdeviceptr former = d->at;
+    uint64_t piece = page * PAGE / d->piece;
+    if (d->nformer == SHADOW_FORMER)
+        return false;
+    d->at = 0;
+    CUresult r = d->pieces[piece] ? CUDA_SUCCESS : make_fine(d, ctx, piece);
+    if (!r)
+        r = make_real(d, ctx, page, 0);
+    if (!r)
+        r = map_all(d, ctx);
+    if (r)
+        d->at = former;
+    else
+        d->former[d->nformer++] = former;
+    return !r;
+}
+
+// --- changes -----------------------------------------------------------------------------------------------
 
 // Makes sure that bytes of the shadow can be written. *can: they can.
 static CUresult prepare(struct shadow_device *d, struct context *ctx, uint64_t first, uint64_t last,
@@ -153,13 +217,17 @@ static CUresult prepare(struct shadow_device *d, struct context *ctx, uint64_t f
     *can = true;
     for (uint64_t page = first / PAGE; page <= last / PAGE && *can && !r; page++) {
         uint64_t piece = page * PAGE / d->piece;
+        bool owned = is_owned(d, piece);
         if (d->slots[page])
             continue;
-        *can = is_owned(d, piece);
-        if (*can && !d->pieces[piece])
-            r = make_fine(d, ctx, piece, d->poison_page);
-        if (*can && !r)
-            r = make_real(d, ctx, page, KCHECK_SHADOW_POISON);
+        if (d->at && !owned) {
+            *can = remake(d, ctx, page);
+            continue;
+        }
+        if (!d->pieces[piece])
+            r = make_fine(d, ctx, piece);
+        if (!r)
+            r = make_real(d, ctx, page, owned ? KCHECK_SHADOW_POISON : 0);
     }
     return r;
 }
@@ -197,20 +265,60 @@ static CUresult fill(struct shadow_device *d, struct context *ctx, uint64_t firs
 }
 
 // A buffer that --mode=pages has placed starts at a multiple of a granule, and no other one is in its last.
+static CUresult change_placed(struct shadow_device *d, struct context *ctx,
+                              const struct check_shadow_change *c, bool *can)
+{
+    uint64_t rest = c->size & (((uint64_t)1 << d->shift) - 1);
+    uint64_t first = c->base >> d->shift, last = (c->base + c->size - 1) >> d->shift;
+    CUresult r = prepare(d, ctx, first, last, can);
+    if (!r && *can)
+        r = fill(d, ctx, first, c->live && rest ? last : last + 1, c->live ? 0 : KCHECK_SHADOW_POISON, c);
+    if (!r && *can && c->live && rest)
+        r = fill(d, ctx, last, last + 1, kcheck_shadow_byte(d->shift, (uint32_t)rest), c);
+    return r;
+}
+
+// A buffer with room behind it, in memory of the driver: the room is forbidden.
+static CUresult forbid_room(struct shadow_device *d, struct context *ctx, const struct check_shadow_change *c,
+                            uint64_t room, bool *can)
+{
+    uint64_t rest = c->size & (((uint64_t)1 << d->shift) - 1), end = c->base + c->size;
+    uint64_t first = end >> d->shift, past = (end + room) >> d->shift;
+    CUresult r = prepare(d, ctx, first, past - 1, can);
+    if (!r && *can && rest)
+        r = fill(d, ctx, first, first + 1, kcheck_shadow_byte(d->shift, (uint32_t)rest), c);
+    return r || !*can ? r : fill(d, ctx, first + (rest != 0), past, KCHECK_SHADOW_POISON, c);
+}
+
+// Where a page could not be given memory nothing was forbidden.
+CUresult shadow_device_allow(struct shadow_device *d, struct context *ctx, uint64_t base, uint64_t size,
+                             uint64_t room)
+{
+    const struct check_shadow_change now = {.ordered = false};
+    uint64_t first = (base + size) >> d->shift, past = (base + size + room) >> d->shift;
+    CUstreamCaptureMode mode = context_capture_relax();
+    CUresult r = CUDA_SUCCESS;
+    for (uint64_t at = first, end; at < past && !r; at = end) {
+        end = (at / PAGE + 1) * PAGE < past ? (at / PAGE + 1) * PAGE : past;
+        if (d->slots[at / PAGE])
+            r = fill(d, ctx, at, end, 0, &now);
+    }
+    context_capture_restore(mode);
+    return r;
+}
+
 CUresult shadow_device_change(struct shadow_device *d, struct context *ctx,
                               const struct check_shadow_change *c)
 {
-    uint64_t granule = (uint64_t)1 << d->shift, rest = c->size % granule;
-    uint64_t first = c->base >> d->shift, last = (c->base + c->size - 1) >> d->shift;
-    bool can;
-    if (c->base % granule || (c->base + c->size) >> MEMORY_BITS || !pages_map_owns(c->base, c->size))
+    uint64_t room = shadow_behind_room(c->base, c->size);
+    bool can = true, owned = pages_map_owns(c->base, c->size);
+    if (c->base & (((uint64_t)1 << d->shift) - 1) || (c->base + c->size + room) >> MEMORY_BITS ||
+        (!owned && !room))
         return CUDA_SUCCESS;
     CUstreamCaptureMode mode = context_capture_relax();
-    CUresult r = prepare(d, ctx, first, last, &can);
-    if (!r && can)
-        r = fill(d, ctx, first, c->live && rest ? last : last + 1, c->live ? 0 : KCHECK_SHADOW_POISON, c);
-    if (!r && can && c->live && rest)
-        r = fill(d, ctx, last, last + 1, kcheck_shadow_byte(d->shift, (uint32_t)rest), c);
+    CUresult r = owned     ? change_placed(d, ctx, c, &can)
+                 : c->live ? forbid_room(d, ctx, c, room, &can)
+                           : CUDA_SUCCESS;
     context_capture_restore(mode);
     if (!r && !can)
         guard_count(GUARD_SHADOW_OUTSIDE);
@@ -225,27 +333,21 @@ static void *reserve_table(uint64_t size)
     return p == MAP_FAILED ? NULL : p;
 }
 
-// Kernels on a GPU may use generic addresses of shared and local memory, whose windows may be anywhere; the
-// CPU device's are below 2^47.
-static CUresult map_all(struct shadow_device *d, struct context *ctx)
+static CUresult make_memory(struct shadow_device *d, struct context *ctx)
 {
-    uint64_t top = bytes_of(d) - d->piece, bytes = guard.real_fault ? memory_bytes(d) : top;
-    CUresult r = create_full(ctx, d->at, d->piece, 0, &d->zeros);
+    CUresult r = guard.real.cuMemAddressReserve(&d->write, SLOTS * PAGE, PAGE, 0, 0);
     if (!r)
-        r = create_full(ctx, d->at, PAGE, 0, &d->zero_page);
+        r = create_full(ctx, d->write, d->piece, 0, &d->zeros);
     if (!r)
-        r = create_full(ctx, d->at, PAGE, KCHECK_SHADOW_POISON, &d->poison_page);
-    if (!r)
-        r = map_over(ctx, d->at, bytes, d->piece, d->zeros);
-    // What is just below 0: a null pointer with a negative index.
-    return r ? r : map_over(ctx, d->at + top, d->piece, PAGE, d->poison_page);
+        r = create_full(ctx, d->write, PAGE, 0, &d->zero_page);
+    return r ? r : create_full(ctx, d->write, PAGE, KCHECK_SHADOW_POISON, &d->poison_page);
 }
 
 // The first bytes of the address space.
 static CUresult forbid_null(struct shadow_device *d, struct context *ctx)
 {
     const struct check_shadow_change now = {.ordered = false};
-    CUresult r = make_fine(d, ctx, 0, d->zero_page);
+    CUresult r = make_fine(d, ctx, 0);
     if (!r)
         r = make_real(d, ctx, 0, 0);
     return r ? r : fill(d, ctx, 0, KCHECK_NULL_PAGE >> d->shift, KCHECK_SHADOW_POISON, &now);
@@ -261,7 +363,7 @@ static CUresult forbid_used(struct shadow_device *d, struct context *ctx)
         uint64_t first = base >> d->shift, end = ((base + used) >> d->shift) + 1;
         for (uint64_t piece = first / d->piece; used && piece * d->piece < end && !r; piece++)
             if (is_owned(d, piece) && !d->pieces[piece])
-                r = make_fine(d, ctx, piece, d->poison_page);
+                r = make_fine(d, ctx, piece);
     }
     return r;
 }
@@ -288,16 +390,13 @@ CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsign
     uint64_t npages = bytes_of(d) / PAGE;
     d->pieces = reserve_table(bytes_of(d) / d->piece);
     d->slots = reserve_table(npages * sizeof *d->slots);
-    if (!d->pieces || !d->slots)
+    d->handles = reserve_table(SLOTS * sizeof *d->handles);
+    if (!d->pieces || !d->slots || !d->handles)
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!has_calls())
         return CUDA_ERROR_NOT_SUPPORTED;
     CUstreamCaptureMode mode = context_capture_relax();
-    CUresult r = guard.real.cuMemAddressReserve(&d->at, bytes_of(d), PAGE, 0, 0);
-    if (!r)
-        r = guard.real.cuMemAddressReserve(&d->write, SLOTS * PAGE, PAGE, 0, 0);
-    if (!r)
-        r = map_all(d, ctx);
+    CUresult r = make_memory(d, ctx);
     if (!r)
         r = forbid_null(d, ctx);
     if (!r)
@@ -307,8 +406,34 @@ CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsign
     if (!r)
         track_each(add_block, &all);
     epoch_leave(section);
+    if (!all.r)
+        all.r = map_all(d, ctx);
     context_capture_restore(mode);
     return all.r;
+}
+
+static void release(CUmemGenericAllocationHandle handle)
+{
+    if (handle)
+        guard.real.cuMemRelease(handle);
+}
+
+// Mapped memory belongs to the process, and outlives a context.
+static void release_memory(struct shadow_device *d)
+{
+    if (d->at)
+        unmap_all(d, d->at);
+    for (unsigned i = 0; i < d->nformer; i++)
+        unmap_all(d, d->former[i]);
+    if (d->used)
+        guard.real.cuMemUnmap(d->write, d->used * PAGE);
+    if (d->write)
+        guard.real.cuMemAddressFree(d->write, SLOTS * PAGE);
+    for (uint32_t i = 0; i < d->used; i++)
+        release(d->handles[i]);
+    release(d->zeros);
+    release(d->zero_page);
+    release(d->poison_page);
 }
 
 void shadow_device_drop(struct shadow_device *d)
@@ -316,9 +441,13 @@ void shadow_device_drop(struct shadow_device *d)
     if (!d->shift)
         return;
     uint64_t npages = bytes_of(d) / PAGE;
+    if (d->handles)
+        release_memory(d);
     if (d->pieces)
         munmap(d->pieces, bytes_of(d) / d->piece);
     if (d->slots)
         munmap(d->slots, npages * sizeof *d->slots);
+    if (d->handles)
+        munmap(d->handles, SLOTS * sizeof *d->handles);
     *d = (struct shadow_device){.shift = 0};
 }

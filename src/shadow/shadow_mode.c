@@ -6,6 +6,7 @@
 #include "kcheck/kcheck_shadow.h"
 #include "mode/mode.h"
 #include "pages/pages_map.h"
+#include "shadow/shadow_behind.h"
 #include "shadow/shadow_device.h"
 #include "shadow/shadow_text.h"
 #include "track/guard_report.h"
@@ -46,6 +47,11 @@ static void gone(unsigned number)
 
 static struct check_shadow shadow;
 
+static CUdeviceptr at(unsigned number)
+{
+    return devices[number].at;
+}
+
 static void text(uint64_t address, char *to, size_t size)
 {
     shadow_text(shadow.shift, address, to, size);
@@ -56,6 +62,7 @@ static bool start(void)
     shadow = (struct check_shadow){.shift = shift_of(guard.options.shadow_scale),
                                    .make = make,
                                    .change = change,
+                                   .at = at,
                                    .gone = gone,
                                    .text = text};
     check_host_shadow = &shadow;
@@ -69,6 +76,36 @@ static bool start(void)
     return true;
 }
 
+// --- managed and pinned memory -----------------------------------------------------------------------------
+
+// --mode=canary places them itself.
+static bool alloc(const struct mode_alloc *a, uint64_t *pointer, CUresult *r)
+{
+    return !(guard.options.mode >> OPTION_MODE_CANARY & 1) && shadow_behind_alloc(a, pointer, r);
+}
+
+struct room {
+    uint64_t base, size, room;
+};
+
+static void allow(struct check_device *d, struct context *ctx, void *argument)
+{
+    const struct room *room = argument;
+    if (d->shadow)
+        shadow_device_allow(&devices[context_number(ctx)], ctx, room->base, room->size, room->room);
+}
+
+// Called before the driver's call: once it is made, the memory may be anyone's.
+static bool free_(const struct mode_free *f, CUresult *r)
+{
+    struct room room = {.base = f->pointer};
+    if (f->way != MODE_FREE_IN_ORDER && f->pointer)
+        room.room = shadow_behind_forget(f->pointer, &room.size);
+    if (room.room && check_host_on)
+        check_host_each(allow, &room);
+    return false;
+}
+
 static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
 {
     static const char *const passes[][2] = {[3] = {"shadow_8", "shadow_unloaded_8"},
@@ -77,4 +114,13 @@ static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
     rewrite_plan_add(plan, passes[shadow.shift][!guard.options.shadow_load], true);
 }
 
-const struct mode shadow_mode = {.checks_kernels = true, .start = start, .plan = plan};
+const struct mode shadow_mode = {
+    .checks_kernels = true,
+    .start = start,
+    .after_fork = shadow_behind_after_fork,
+    .alloc = alloc,
+    .free = free_,
+    .ask = shadow_behind_ask,
+    .context_gone = shadow_behind_context_gone,
+    .plan = plan,
+};

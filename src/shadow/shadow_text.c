@@ -7,6 +7,7 @@
 #include "kcheck/kcheck_judge.h"
 #include "kcheck/kcheck_shadow.h"
 #include "pages/pages_map.h"
+#include "shadow/shadow_behind.h"
 #include "track/track.h"
 
 enum { BEFORE = 6, BEHIND = 6 };  // bytes that are shown
@@ -14,13 +15,18 @@ enum { BEFORE = 6, BEHIND = 6 };  // bytes that are shown
 // Returns the byte for the granule that starts at an address. Call it in an epoch section.
 static uint8_t byte_at(unsigned shift, uint64_t start)
 {
-    uint64_t granule = (uint64_t)1 << shift;
+    uint64_t granule = (uint64_t)1 << shift, left = 0;
     const struct track_block *b = track_live(start);
-    if (start < KCHECK_NULL_PAGE)
+    struct mode_answer answer;
+    enum mode_what what = shadow_behind_ask(start, &answer);
+    if (start < KCHECK_NULL_PAGE || what == MODE_AROUND)
         return KCHECK_SHADOW_POISON;
-    if (!pages_map_owns(start, granule))
+    if (what == MODE_BUFFER)
+        left = answer.base + answer.size - start;
+    else if (!pages_map_owns(start, granule))
         return 0;
-    uint64_t left = b ? track_end(b) - start : 0;
+    else if (b)
+        left = track_end(b) - start;
     return kcheck_shadow_byte(shift, (uint32_t)(left < granule ? left : granule));
 }
 

@@ -204,6 +204,50 @@ static void kinds(bool bad)
     NEED(cudaHostUnregister(memory));
 }
 
+// Managed and pinned memory, when kernels have run already.
+static void late(bool bad)
+{
+    int *a = take<int>(64), *managed, *pinned;
+    put<<<1, 1>>>(a, 3l, 7);
+    wait();
+    NEED(cudaMallocManaged(&managed, 1000 * sizeof(int)));
+    NEED(cudaMallocHost(&pinned, 3001 * sizeof(int)));
+    put<<<1, 1>>>(managed, bad ? 1100l : 999l, 7);
+    put<<<1, 1>>>(pinned, bad ? 3001l : 3000l, 7);
+    put<<<1, 1>>>(a, 3l, 7);
+    wait();
+    if (!bad && (managed[999] != 7 || pinned[3000] != 7))
+        exit(3);
+    // What the driver is asked for is not what the program sees.
+    cudaPointerAttributes about;
+    NEED(cudaPointerGetAttributes(&about, managed + 1));
+    if (about.type != cudaMemoryTypeManaged)
+        exit(4);
+    NEED(cudaFree(managed));
+    NEED(cudaFreeHost(pinned));
+    // The room behind them may be anyone's again.
+    NEED(cudaMallocManaged(&managed, 3000 * sizeof(int)));
+    NEED(cudaMallocHost(&pinned, 9001 * sizeof(int)));
+    for (long i : {0l, 1100l, 2999l}) {
+        put<<<1, 1>>>(managed, i, 7);
+        put<<<1, 1>>>(pinned, 3 * i, 7);
+    }
+    wait();
+}
+
+// A context ends, and the next one starts at once.
+static void resets(bool bad)
+{
+    for (int i = 0; i < 6; i++) {
+        int *managed, *a = take<int>(100);
+        NEED(cudaMallocManaged(&managed, 1000 * sizeof(int)));
+        put<<<1, 1>>>(managed, bad && i == 5 ? 1000l : 999l, 7);
+        put<<<1, 1>>>(a, 99l, 7);
+        wait();
+        NEED(cudaDeviceReset());
+    }
+}
+
 static const struct check_case cases[] = {
     {"bytes", ends<char>, "(heap-buffer-overflow heap-buffer-underflow ?)+"},
     {"shorts", ends<short>, "(heap-buffer-overflow heap-buffer-underflow ?)+"},
@@ -222,6 +266,8 @@ static const struct check_case cases[] = {
     {"null", null, "null-dereference"},
     {"before_null", before_null, "wild-access|null-dereference"},
     {"kinds", kinds, "heap-buffer-overflow"},
+    {"late", late, "heap-buffer-overflow"},
+    {"resets", resets, "heap-buffer-overflow"},
 };
 
 int main(int argc, char **argv)

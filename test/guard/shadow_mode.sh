@@ -55,11 +55,13 @@ pair() {  # pair PROGRAM NAME TYPES OPTION...
 
 while IFS=$'\t' read -r name types; do
     pair shadow_errors "$name" "$types"
-    pair shadow_errors "$name" "$types" --proofs=off --shadow-scale=128
+    # The CPU device has no addresses for a second shadow of that size.
+    [ "$name/${GUARD_DEVICE:-cpu}" = late/cpu ] ||
+        pair shadow_errors "$name" "$types" --proofs=off --shadow-scale=128
 done <"$T/shadow_errors.list"
 
-# Into the middle of another buffer, and what the driver places without redzones.
-missed=' neighbour passed_far returned_far managed pinned '
+# Into the middle of another buffer.
+missed=' neighbour passed_far returned_far '
 while IFS=$'\t' read -r name types; do
     [[ $missed != *" $name "* ]] || types=missed
     pair check_errors "$name" "$types" --proofs=off
