@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Managed and pinned memory of --mode=shadow: the driver is asked for more, and what is behind the buffer is its
-// redzone. Before it there is none, except where another such buffer ends.
+// Managed and pinned memory of --mode=shadow: the driver is asked for more, and what is behind the buffer is
+// its redzone. Before it there is none, except where another such buffer ends.
 #ifndef MOAT_SHADOW_SHADOW_BEHIND_H
 #define MOAT_SHADOW_SHADOW_BEHIND_H
 

@@ -162,8 +162,8 @@ static CUresult map_piece(const struct shadow_device *d, CUdeviceptr at, uint64_
     return r;
 }
 
-// Reserves addresses and maps all that is known. Kernels on a GPU may use generic addresses of shared and local
-// memory, whose windows may be anywhere; the CPU device's are below 2^47.
+// Reserves addresses and maps all that is known. Kernels on a GPU may use generic addresses of shared and
+// local memory, whose windows may be anywhere; the CPU device's are below 2^47.
 static CUresult map_all(struct shadow_device *d, struct context *ctx)
 {
     uint64_t top = bytes_of(d) - d->piece, bytes = guard.real_fault ? memory_bytes(d) : top;
@@ -186,8 +186,8 @@ static CUresult map_all(struct shadow_device *d, struct context *ctx)
     return r;
 }
 
-// Maps everything once more, at other addresses, with a page that gets memory. Kernels that are running keep the
-// former ones. Returns false if that cannot be done: then the page is never written.
+// Maps everything once more, at other addresses, with a page that gets memory. Kernels that are running keep
+// the former ones. Returns false if that cannot be done: then the page is never written.
 static bool remake(struct shadow_device *d, struct context *ctx, uint64_t page)
 {
     CUdeviceptr former = d->at;

@@ -33,7 +33,7 @@ one() {  # one GOOD NAME TYPES OPTION...: prints what is wrong
     if [ "$which" = good ] || [ "$types" = missed ]; then
         [ $status = 0 ] && [ -z "$found" ] && grep -q 'kernel launches checked' "$log" && return
     else
-        [ $status = 97 ] && [[ $found =~ ^($types)$ ]] && return
+        [ $status = 97 ] && [[ $found =~ ^($types)$ ]] && grep -q '^ended$' "$log" && return
     fi
     echo "FAIL $which $name $*: status $status, reported: ${found:-nothing}"
     grep -v '^    ' "$log" | tail -n 25 | sed 's/^/    | /'

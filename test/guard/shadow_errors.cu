@@ -272,5 +272,8 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-    return check_main(argc, argv, cases);
+    int status = check_main(argc, argv, cases);
+    if (argc == 3 && !status)
+        puts("ended");  // with results as they should be
+    return status;
 }
