@@ -90,8 +90,8 @@ TOOLS    := $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(TOOLSRC)))
 NO_TOOLS  = $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(wildcard $(UNSCRIPTED:%=test/%/*.c)) \
 	$(if $(SCRIPTED),$(filter-out $(SCRIPTED:%=test/%/%),$(TOOLSRC)))))
 FUZZERS  := $(patsubst test/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
-# um_faults.c needs NVIDIA's CUPTI: canary_programs compiles it where that is.
-BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(filter-out bench/um_faults.c,$(wildcard bench/*.c)))
+# Some need NVIDIA's CUPTI: bench/cupti_library compiles them where that is.
+BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(filter-out bench/um_faults.c bench/kernel_times.c,$(wildcard bench/*.c)))
 
 VARIANT := $(MAKE) --no-print-directory
 PLAIN   := $(VARIANT) BUILD=$(BUILD) WERROR=1

@@ -116,11 +116,11 @@ static void put_loop(const struct plan *p, unsigned n)
 static void put_functions(const struct plan *p, const struct run *r, unsigned n)
 {
     if (p->root == BY_RESULT)
-        put(".func (.param .b64 r) first_%u(.param .b64 m, .param .b64 n)\n.noinline\n{\n    .reg .b64 %%m;\n"
+        put(".func (.param .b64 r) first_%u(.param .b64 m, .param .b64 n)\n{\n    .reg .b64 %%m;\n"
             "    ld.param.b64 %%m, [m];\n    st.param.b64 [r], %%m;\n    ret;\n}\n",
             n);
     if (p->root == BY_RESULT_SUM)
-        put(".func (.param .b64 r) moved_%u(.param .b64 m, .param .b64 d)\n.noinline\n{\n"
+        put(".func (.param .b64 r) moved_%u(.param .b64 m, .param .b64 d)\n{\n"
             "    .reg .b64 %%m, %%d;\n    ld.param.b64 %%m, [m];\n    ld.param.b64 %%d, [d];\n"
             "    mul.lo.s64 %%d, %%d, 1;\n    add.s64 %%m, %%d, %%m;\n    cvta.to.global.u64 %%d, %%m;\n    "
             "st.param.b64 [r], %%d;\n"
@@ -129,7 +129,7 @@ static void put_functions(const struct plan *p, const struct run *r, unsigned n)
     if (p->root != BY_CALL && p->root != BY_CALL_SUM)
         return;
     const char *shape = p->passing == IN_STRUCTURE ? ".align 8 .b8 p[24]" : ".b64 p";
-    put(".func (.param .b64 r) access_%u(.param %s, .param .b64 o, .param .b64 d)\n.noinline\n{\n%s%s", n,
+    put(".func (.param .b64 r) access_%u(.param %s, .param .b64 o, .param .b64 d)\n{\n%s%s", n,
         shape, REGISTERS, CONSTANTS);
     put("    ld.param.b64 %%p, [p+%u];\n    ld.param.b64 %%o, [o];\n    ld.param.b64 %%d, [d];\n"
         "    setp.eq.u64 %%always, %%p, %%p;\n",
@@ -138,7 +138,7 @@ static void put_functions(const struct plan *p, const struct run *r, unsigned n)
     put_access(p, late);
     put("    st.param.b64 [r], %%v;\n    ret;\n}\n");
     if (p->passing == BY_ANOTHER)
-        put(".func (.param .b64 r) outer_%u(.param .b64 o, .param .b64 p, .param .b64 d)\n.noinline\n{\n"
+        put(".func (.param .b64 r) outer_%u(.param .b64 o, .param .b64 p, .param .b64 d)\n{\n"
             "    .reg .b64 %%p, %%v;\n    .reg .b64 %%o, %%d;\n    ld.param.b64 %%p, [p];\n"
             "    ld.param.b64 %%o, [o];\n    ld.param.b64 %%d, [d];\n    {\n    .param .b64 r1;\n"
             "    .param .b64 m;\n    .param .b64 n;\n    .param .b64 l;\n    st.param.b64 [m], %%p;\n"
