@@ -68,6 +68,9 @@ static bool start(void)
     check_host_shadow = &shadow;
     // Pieces of the shadow then describe addresses of --mode=pages only, or none.
     pages_map_align(shadow_device_piece(shadow.shift));
+    if (!(guard.options.mode >> OPTION_MODE_PAGES & 1))
+        guard_report_note(
+            "shadow: only --mode=pages leaves redzones; with another layout, buffers are NOT CHECKED");
     if (guard.options.shadow_load)
         return true;
     guard_report_relabel(GUARD_CHECK_LAUNCHES, "kernel launches that were NOT CHECKED: --shadow-load=off");

@@ -96,6 +96,11 @@ status=$? found=
 grep -q 'both decide' "$T/log"
 verdict $? 'with --mode=check'
 
+# Another layout has no redzones, and that is said.
+run --mode=shadow,canary "$T/shadow_errors" good stencil
+[ "$status" = 0 ] && [ -z "$found" ] && grep -q 'buffers are NOT CHECKED' "$T/log"
+verdict $? 'with canaries'
+
 cases=60
 [ "${TEST_ALL:-0}" = 0 ] || cases=1000
 for class in adjacent freed late idioms; do
