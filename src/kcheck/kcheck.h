@@ -77,7 +77,8 @@ struct kcheck_module {
     uint64_t records;    // device address of the records
     uint64_t state;      // device address of the struct kcheck_state
     uint64_t number;     // of the module, for records of errors; never 0
-    uint64_t shadow;     // device address of the shadow (kcheck_shadow.h); 0: there is none
+    // Device address of the shadow (kcheck_shadow.h), a multiple of its size; 0: there is none.
+    uint64_t shadow;
     uint32_t shift;      // of the shadow
     uint32_t zero;       // always 0, and no compiler knows it
 };

@@ -288,6 +288,13 @@ static bool merge_alignment(struct check_range *r, const struct check_range *wit
     return true;
 }
 
+// Returns how many bytes one test with the shadow may reach. With granules of 8 bytes it looks at both ends, and
+// the narrowest redzone does not fit between them.
+static int64_t shadow_span(const struct check_func *k)
+{
+    return k->k->shadow.shift == 7 ? 128 : KCHECK_SHADOW_GAP;
+}
+
 // Adds a range to the segment, or makes one of two that have the same base. Ranges of addresses without a
 // root stay apart, because their buffers may be different ones; the shadow tells them apart by the distance.
 static int add_range(struct check_func *k, struct check_segment *g, struct check_range range)
@@ -297,7 +304,7 @@ static int add_range(struct check_func *k, struct check_segment *g, struct check
         struct check_range *r = &k->ranges.items[i];
         int64_t low = range.low < r->low ? range.low : r->low,
                 high = range.high > r->high ? range.high : r->high;
-        if (!is_same_base(r, &range) || high - low > (shadow ? KCHECK_SHADOW_GAP : INT32_MAX) ||
+        if (!is_same_base(r, &range) || high - low > (shadow ? shadow_span(k) : INT32_MAX) ||
             !merge_alignment(r, &range))
             continue;
         if (range.low < r->low)

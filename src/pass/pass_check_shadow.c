@@ -25,21 +25,22 @@ void check_shadow_entry(struct check_func *k)
 {
     struct edit *e = k->k->c->edit;
     struct check_shadow_regs *r = &k->shadow_regs;
-    uint32_t *wide[] = {&r->base, &r->at, &r->rest},
-             *narrow[] = {&r->zero, &r->low, &r->high, &r->byte, &r->offset};
+    uint32_t *wide[] = {&r->at, &r->rest},
+             *narrow[] = {&r->base, &r->zero, &r->next, &r->low, &r->high, &r->byte, &r->offset};
     for (unsigned i = 0; i < sizeof wide / sizeof *wide; i++)
         *wide[i] = edit_new_reg(e, PTX_U64);
     for (unsigned i = 0; i < sizeof narrow / sizeof *narrow; i++)
         *narrow[i] = edit_new_reg(e, PTX_U32);
-    edit_entry(e, "ld.const.u64 %0, [%1];", edit_reg(r->base),
-               edit_sym_at(k->k->variable, offsetof(struct kcheck_module, shadow)));
+    // The shadow is at a multiple of its size: the upper half of its address is enough.
+    edit_entry(e, "ld.const.u32 %0, [%1];", edit_reg(r->base),
+               edit_sym_at(k->k->variable, offsetof(struct kcheck_module, shadow) + 4));
     if (k->k->shadow.unloaded)
         edit_entry(e, "ld.const.u32 %0, [%1];", edit_reg(r->zero),
                    edit_sym_at(k->k->variable, offsetof(struct kcheck_module, zero)));
     r->there = PTX_NONE;
     if (runs_unchecked(k)) {
         r->there = edit_new_reg(e, PTX_PRED);
-        edit_entry(e, "setp.ne.u64 %0, %1, 0;", edit_reg(r->there), edit_reg(r->base));
+        edit_entry(e, "setp.ne.u32 %0, %1, 0;", edit_reg(r->there), edit_reg(r->base));
     }
 }
 
@@ -52,26 +53,52 @@ static void find_byte(struct check_func *k, uint32_t at, uint32_t address)
     BEFORE(k, at, "mov.b64 {%0, %1}, %2;", edit_reg(r->low), edit_reg(r->high), edit_reg(address));
     BEFORE(k, at, "shf.r.wrap.b32 %0, %1, %2, %3;", edit_reg(r->offset), edit_reg(r->low), edit_reg(r->high),
            edit_imm(shift));
-    if (shift == 8)
-        BEFORE(k, at, "prmt.b32 %0, %0, 0, 0x4441;", edit_reg(r->high));
+    if (shift == 8)  // the second byte, and the upper three of the base
+        BEFORE(k, at, "prmt.b32 %0, %0, %1, 0x7651;", edit_reg(r->high), edit_reg(r->base));
     else
-        BEFORE(k, at, "bfe.u32 %0, %0, %1, %2;", edit_reg(r->high), edit_imm(shift),
-               edit_imm(KCHECK_SHADOW_BITS - 32 - (int)shift));
-    BEFORE(k, at, "mov.b64 %0, {%1, %2};\nadd.u64 %0, %0, %3;", edit_reg(r->at), edit_reg(r->offset),
-           edit_reg(r->high), edit_reg(r->base));
+        BEFORE(k, at, "bfe.u32 %0, %0, %1, %2;\nor.b32 %0, %0, %3;", edit_reg(r->high), edit_imm(shift),
+               edit_imm(KCHECK_SHADOW_BITS - 32 - (int)shift), edit_reg(r->base));
+    BEFORE(k, at, "mov.b64 %0, {%1, %2};", edit_reg(r->at), edit_reg(r->offset), edit_reg(r->high));
 }
 
-// Sets r->byte, where the guard and r->there let it.
-static void load_byte(struct check_func *k, uint32_t at, struct ptx_operand guard)
+// Loads the byte at r->at, or the next one, where the guard lets it.
+static void load_byte(struct check_func *k, uint32_t at, struct ptx_operand guard, uint32_t to, int64_t next)
 {
     const struct check_shadow_regs *r = &k->shadow_regs;
     if (k->k->shadow.unloaded)
-        BEFORE(k, at, "cvt.u32.u64 %0, %1;\nand.b32 %0, %0, %2;", edit_reg(r->byte), edit_reg(r->at),
+        BEFORE(k, at, "cvt.u32.u64 %0, %1;\nand.b32 %0, %0, %2;", edit_reg(to), edit_reg(r->at),
                edit_reg(r->zero));
     else if (guard.kind != PTX_SINK)
-        BEFORE(k, at, "@%0 ld.global.nc.u8 %1, [%2];", guard, edit_reg(r->byte), edit_reg(r->at));
+        BEFORE(k, at, "@%0 ld.global.nc.u8 %1, [%2];", guard, edit_reg(to), edit_addr(r->at, next));
     else
-        BEFORE(k, at, "ld.global.nc.u8 %0, [%1];", edit_reg(r->byte), edit_reg(r->at));
+        BEFORE(k, at, "ld.global.nc.u8 %0, [%1];", edit_reg(to), edit_addr(r->at, next));
+}
+
+// Returns the guard with r->there.
+static struct ptx_operand whole_guard(struct check_func *k, uint32_t at, struct ptx_operand guard)
+{
+    uint32_t there = k->shadow_regs.there;
+    if (there == PTX_NONE)
+        return guard;
+    if (guard.kind == PTX_SINK)
+        return edit_reg(there);
+    BEFORE(k, at, "mov.pred %0, 0;\n@%1 mov.pred %0, %2;", edit_reg(k->ok), guard, edit_reg(there));
+    return edit_reg(k->ok);
+}
+
+// Sets `bad` if r->offset is more than `most`.
+static void compare(struct check_func *k, uint32_t at, int64_t most, struct ptx_operand guard, uint32_t bad,
+                    bool more)
+{
+    const struct check_shadow_regs *r = &k->shadow_regs;
+    if (guard.kind == PTX_SINK)
+        BEFORE(k, at, more ? "setp.gt.or.u32 %0, %1, %2, %0;" : "setp.gt.u32 %0, %1, %2;", edit_reg(bad),
+               edit_reg(r->offset), edit_imm(most));
+    else
+        BEFORE(k, at,
+               more ? "setp.gt.and.u32 %3, %1, %2, %4;\nor.pred %0, %0, %3;"
+                    : "setp.gt.and.u32 %0, %1, %2, %4;",
+               edit_reg(bad), edit_reg(r->offset), edit_imm(most), edit_reg(k->other), guard);
 }
 
 void check_shadow_access(struct check_func *k, uint32_t at, uint32_t address, uint32_t width,
@@ -79,30 +106,34 @@ void check_shadow_access(struct check_func *k, uint32_t at, uint32_t address, ui
 {
     const struct check_shadow_regs *r = &k->shadow_regs;
     uint32_t size = 1u << k->k->shadow.shift;
-    if (r->there != PTX_NONE && guard.kind != PTX_SINK) {
-        BEFORE(k, at, "and.pred %0, %1, %2;", edit_reg(k->ok), edit_reg(r->there), edit_reg(guard.id));
-        if (guard.negated)
-            BEFORE(k, at, "not.pred %0, %1;\nand.pred %0, %0, %2;", edit_reg(k->ok), edit_reg(guard.id),
-                   edit_reg(r->there));
-        guard = edit_reg(k->ok);
-    } else if (r->there != PTX_NONE) {
-        guard = edit_reg(r->there);
-    }
+    guard = whole_guard(k, at, guard);
     find_byte(k, at, address);
-    load_byte(k, at, guard);
+    load_byte(k, at, guard, r->byte, 0);
     BEFORE(k, at, "and.b32 %0, %1, %2;", edit_reg(r->offset), edit_reg(r->low), edit_imm(size - 1));
     if (width == 1 && k->k->shadow.shift == 8)
         BEFORE(k, at, "max.u32 %0, %0, 1;", edit_reg(r->offset));
     BEFORE(k, at, "add.u32 %0, %0, %1;", edit_reg(r->offset), edit_reg(r->byte));
-    struct ptx_operand most = edit_imm(width < size ? size - width : 0);
-    if (guard.kind == PTX_SINK)
-        BEFORE(k, at, more ? "setp.gt.or.u32 %0, %1, %2, %0;" : "setp.gt.u32 %0, %1, %2;", edit_reg(bad),
-               edit_reg(r->offset), most);
-    else
-        BEFORE(k, at,
-               more ? "setp.gt.and.u32 %3, %1, %2, %4;\nor.pred %0, %0, %3;"
-                    : "setp.gt.and.u32 %0, %1, %2, %4;",
-               edit_reg(bad), edit_reg(r->offset), most, edit_reg(k->other), guard);
+    compare(k, at, width < size ? size - width : 0, guard, bad, more);
+}
+
+// Compares `span` bytes, at most a granule, with two bytes of the shadow. With x and y missing in the granule of
+// the first byte and in the next one, the range may end at size - x, or, if x is 0, at 2 * size - y. Requires
+// that what is in the next granule has two bytes at least: 255 is always wrong then.
+static void two_granules(struct check_func *k, uint32_t at, uint32_t span, struct ptx_operand guard,
+                         bool more)
+{
+    const struct check_shadow_regs *r = &k->shadow_regs;
+    uint32_t size = 1u << k->k->shadow.shift;
+    guard = whole_guard(k, at, guard);
+    find_byte(k, at, k->t);
+    load_byte(k, at, guard, r->byte, 0);
+    load_byte(k, at, guard, r->next, 1);
+    BEFORE(k, at,
+           "and.b32 %0, %1, %2;\nsetp.ne.u32 %3, %4, 0;\nadd.u32 %4, %4, %5;\nselp.b32 %6, %4, %6, %3;",
+           edit_reg(r->offset), edit_reg(r->low), edit_imm(size - 1), edit_reg(k->other), edit_reg(r->byte),
+           edit_imm(size), edit_reg(r->next));
+    BEFORE(k, at, "add.u32 %0, %0, %1;", edit_reg(r->offset), edit_reg(r->next));
+    compare(k, at, 2 * (int64_t)size - span, guard, k->bad, more);
 }
 
 void check_shadow_range(struct check_func *k, uint32_t at, const struct check_range *r,
@@ -115,6 +146,10 @@ void check_shadow_range(struct check_func *k, uint32_t at, const struct check_ra
     // An access may be wider than a granule of 8 bytes.
     uint32_t first = r->first_width < size ? r->first_width : size,
              last = r->last_width < size ? r->last_width : size;
+    if (span > first && span <= size && last > 1) {
+        two_granules(k, at, span, guard, more);
+        return;
+    }
     check_shadow_access(k, at, k->t, first, guard, k->bad, more);
     if (span == first)
         return;

@@ -122,10 +122,9 @@ struct check_pass {
 
 // Registers of a function whose accesses are compared with the shadow.
 struct check_shadow_regs {
-    uint32_t base, zero;  // of the shadow; kcheck_module.zero
+    uint32_t base, zero;  // upper half of the shadow's address; kcheck_module.zero
     uint32_t there;       // the base is known, PTX_NONE where it always is
-    uint32_t at, low, high, byte, offset, rest;
-    bool any;
+    uint32_t at, low, high, byte, next, offset, rest;
 };
 
 // The function that is rewritten.

@@ -101,13 +101,33 @@ static CUresult create_full(struct context *ctx, CUdeviceptr at, uint64_t size, 
     return r ? r : unmapped;
 }
 
-// Unmaps a reservation, of which not everything needs to be mapped, and frees it.
-static void unmap_all(const struct shadow_device *d, CUdeviceptr at)
+static CUdeviceptr aligned(const struct shadow_device *d, CUdeviceptr base)
 {
+    return (base + bytes_of(d) - 1) & ~(bytes_of(d) - 1);
+}
+
+// Some drivers do not align as they are asked: then twice as much is reserved.
+static CUresult reserve(const struct shadow_device *d, struct shadow_place *to)
+{
+    const struct driver *real = &guard.real;
+    to->size = bytes_of(d) + PAGE;
+    CUresult r = real->cuMemAddressReserve(&to->base, to->size, bytes_of(d), 0, 0);
+    if (!r && aligned(d, to->base) == to->base)
+        return r;
+    if (!r)
+        real->cuMemAddressFree(to->base, to->size);
+    to->size = 2 * bytes_of(d) + PAGE;
+    return real->cuMemAddressReserve(&to->base, to->size, PAGE, 0, 0);
+}
+
+// Unmaps a reservation, of which not everything needs to be mapped, and frees it.
+static void unmap_all(const struct shadow_device *d, const struct shadow_place *place)
+{
+    CUdeviceptr at = aligned(d, place->base);
     uint64_t top = bytes_of(d) - d->piece, bytes = guard.real_fault ? memory_bytes(d) : top;
     guard.real.cuMemUnmap(at, bytes);
-    guard.real.cuMemUnmap(at + top, d->piece);
-    guard.real.cuMemAddressFree(at, bytes_of(d));
+    guard.real.cuMemUnmap(at + top, d->piece + PAGE);
+    guard.real.cuMemAddressFree(place->base, place->size);
 }
 
 // Returns whether a whole piece describes addresses of --mode=pages.
@@ -167,22 +187,24 @@ static CUresult map_piece(const struct shadow_device *d, CUdeviceptr at, uint64_
 static CUresult map_all(struct shadow_device *d, struct context *ctx)
 {
     uint64_t top = bytes_of(d) - d->piece, bytes = guard.real_fault ? memory_bytes(d) : top;
-    CUdeviceptr at = 0;
-    CUresult r = guard.real.cuMemAddressReserve(&at, bytes_of(d), PAGE, 0, 0);
+    struct shadow_place place;
+    CUresult r = reserve(d, &place);
     if (r)
         return r;
+    CUdeviceptr at = aligned(d, place.base);
     for (uint64_t piece = 0; piece < bytes / d->piece && !r; piece++)
         r = map_piece(d, at, piece);
     if (!r)
         r = set_access(ctx->device, at, bytes, CU_MEM_ACCESS_FLAGS_PROT_READ);
-    // What is just below 0: a null pointer with a negative index.
+    // What is just below 0: a null pointer with a negative index. Kernels may load one byte more.
     if (!r)
-        r = map_over(ctx, at + top, d->piece, PAGE, d->poison_page);
+        r = map_over(ctx, at + top, d->piece + PAGE, PAGE, d->poison_page);
     if (!r) {
         d->at = at;
+        d->place = place;
         return r;
     }
-    unmap_all(d, at);
+    unmap_all(d, &place);
     return r;
 }
 
@@ -191,6 +213,7 @@ static CUresult map_all(struct shadow_device *d, struct context *ctx)
 static bool remake(struct shadow_device *d, struct context *ctx, uint64_t page)
 {
     CUdeviceptr former = d->at;
+    struct shadow_place place = d->place;
     uint64_t piece = page * PAGE / d->piece;
     if (d->nformer == SHADOW_FORMER)
         return false;
@@ -203,7 +226,7 @@ static bool remake(struct shadow_device *d, struct context *ctx, uint64_t page)
     if (r)
         d->at = former;
     else
-        d->former[d->nformer++] = former;
+        d->former[d->nformer++] = place;
     return !r;
 }
 
@@ -422,9 +445,9 @@ static void release(CUmemGenericAllocationHandle handle)
 static void release_memory(struct shadow_device *d)
 {
     if (d->at)
-        unmap_all(d, d->at);
+        unmap_all(d, &d->place);
     for (unsigned i = 0; i < d->nformer; i++)
-        unmap_all(d, d->former[i]);
+        unmap_all(d, &d->former[i]);
     if (d->used)
         guard.real.cuMemUnmap(d->write, d->used * PAGE);
     if (d->write)

@@ -22,17 +22,24 @@
 
 enum { SHADOW_FORMER = 4 };
 
+// Addresses that were reserved for a shadow: it starts at their first multiple of its size.
+struct shadow_place {
+    CUdeviceptr base;
+    uint64_t size;
+};
+
 struct shadow_device {
     unsigned shift;
     uint64_t piece;     // bytes of a piece
     CUdeviceptr at;     // for kernels
     CUdeviceptr write;  // for copies: page `slot` of it is a real page
     CUmemGenericAllocationHandle zeros, zero_page, poison_page;
-    uint8_t *pieces;                        // 1: fine; by number
-    uint32_t *slots;                        // of real pages, from 1; by number of the page
-    CUmemGenericAllocationHandle *handles;  // of real pages, by slot - 1
-    uint32_t used;                          // slots
-    CUdeviceptr former[SHADOW_FORMER];      // earlier addresses for kernels, which some may be using
+    uint8_t *pieces;                            // 1: fine; by number
+    uint32_t *slots;                            // of real pages, from 1; by number of the page
+    CUmemGenericAllocationHandle *handles;      // of real pages, by slot - 1
+    uint32_t used;                              // slots
+    struct shadow_place place;                  // of `at`
+    struct shadow_place former[SHADOW_FORMER];  // earlier ones, which kernels may be using
     unsigned nformer;
 };
 

@@ -172,6 +172,14 @@ static void before_null(bool bad)
     wait();
 }
 
+// Accesses with one base, on both sides of address 0.
+static void around_null(bool bad)
+{
+    float *a = take<float>(5), *b = take<float>(1);
+    points<<<1, 1>>>(bad ? (float *)nullptr - 2 : a, b, 1);
+    wait();
+}
+
 // Memory of every kind is right.
 static __global__ void count(int *a, int *b, int *c, int *d, int n)
 {
@@ -265,6 +273,7 @@ static const struct check_case cases[] = {
     {"freed_in_order", freed_in_order, "heap-use-after-free"},
     {"null", null, "null-dereference"},
     {"before_null", before_null, "wild-access|null-dereference"},
+    {"around_null", around_null, "wild-access null-dereference"},
     {"kinds", kinds, "heap-buffer-overflow"},
     {"late", late, "heap-buffer-overflow"},
     {"resets", resets, "heap-buffer-overflow"},
