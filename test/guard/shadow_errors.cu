@@ -70,6 +70,25 @@ static void stencil(bool bad)
             exit(3);
 }
 
+// The same at every place in a granule, with a buffer that ends where it should, or one element before.
+static void merged(bool bad)
+{
+    enum { PLACES = 80, LEN = 5 };
+    float in[PLACES + LEN], seen, *out = take<float>(1);
+    for (int i = 0; i < PLACES + LEN; i++)
+        in[i] = float(1 + i % 50);
+    for (int at = 0; at < PLACES; at++) {
+        size_t n = size_t(at + LEN - bad);
+        const float *f = in + at;
+        float *a = take<float>(n);
+        NEED(cudaMemcpy(a, in, n * sizeof(float), cudaMemcpyHostToDevice));
+        points<<<1, 1>>>(a + at, out, 1);
+        NEED(cudaMemcpy(&seen, out, sizeof seen, cudaMemcpyDeviceToHost));
+        if (seen != f[0] + f[1] * 2 + f[2] * 3 + f[3] * 5 + (bad ? 0 : f[4] * 7))
+            exit(3);
+    }
+}
+
 // --- redzones ----------------------------------------------------------------------------------------------
 
 // A redzone is half as large as its buffer.
@@ -263,6 +282,7 @@ static const struct check_case cases[] = {
     {"longs", ends<long>, "(heap-buffer-overflow heap-buffer-underflow ?)+"},
     {"vectors", ends<int4>, "(heap-buffer-overflow heap-buffer-underflow ?)+"},
     {"stencil", stencil, "heap-buffer-overflow"},
+    {"merged", merged, "heap-buffer-overflow"},
     {"far_behind", far_behind, "heap-buffer-overflow"},
     {"far_before", far_before, "heap-buffer-underflow"},
     {"far_behind_small", far_behind_small, "heap-buffer-overflow"},
