@@ -3,8 +3,8 @@
 # What --mode=check costs kernels on a GPU, by the time that CUPTI gives for each launch (kernel_times.c): the
 # programs of the suite as they are, from PTX that the driver has compiled, and under --mode=check with proofs
 # and without, in turns, CHECK_GPU_RUNS times. At the end, while time is left, under compute-sanitizer.
-# CHECK_GPU_PROGRAMS=FILE: other programs than the suite's, by lines of a name, a path and arguments, with tabs
-# between; then no section of doc/results.md is written. CHECK_GPU_SECONDS: the rounds end after so long.
+# CHECK_GPU_PROGRAMS=FILE: other programs than the suite's, by lines of a name, a path and arguments, with
+# tabs between; then no section of doc/results.md is written. CHECK_GPU_SECONDS: the rounds end after so long.
 set -eu
 here=$(dirname "$0")
 nvidia-smi -L >/dev/null 2>&1 || { echo 'check-gpu.sh: no GPU on this machine' >&2; exit 0; }
@@ -60,7 +60,8 @@ export T MOAT library
 # The caches, moat's and the driver's, are filled by all at once.
 while IFS=$'\t' read -r name program arguments; do
     echo "$name $program $arguments"
-done <"$list" | xargs -P "$(nproc)" -I{} bash -c 'turn {} >"$0.$(echo {} | cut -d " " -f 1)" 2>&1' "$T/warm" || true
+done <"$list" |
+    xargs -P "$(nproc)" -I{} bash -c 'turn {} >"$0.$(echo {} | cut -d " " -f 1)" 2>&1' "$T/warm" || true
 
 for ((i = 0; i < RUNS; i++)); do
     while IFS=$'\t' read -r name program arguments; do
@@ -70,8 +71,8 @@ for ((i = 0; i < RUNS; i++)); do
     done <"$list"
 done
 
-# The work that programs of the suite time themselves; a hundredth of the repetitions is enough for a tool that
-# takes hundreds of times as long.
+# The work that programs of the suite time themselves; a hundredth of the repetitions is enough for a tool
+# that takes hundreds of times as long.
 sanitizer=$(command -v compute-sanitizer || true)
 seconds() {
     PROGRAM_TIME=1 timeout 20 "$@" 2>&1 </dev/null | sed -n 's/^seconds: //p'

@@ -95,6 +95,6 @@ total = collections.Counter()
 for of in launches.values():
     total.update(of)
 print()
-print('Of %d launches that were checked, %d were proved wholly and %d in part. compute-sanitizer is compared by'
-      ' the time that the program\'s work takes, with fewer repetitions.' % (
+print('Of %d launches that were checked, %d were proved wholly and %d in part. compute-sanitizer is compared'
+      ' by the time that the program\'s work takes, with fewer repetitions.' % (
           total['checked'], total['proved'], total['in_part']))

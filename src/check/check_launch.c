@@ -9,6 +9,7 @@
 #include "check/check_args.h"
 #include "check/check_host.h"
 #include "check/check_prove.h"
+#include "check/check_race.h"
 #include "context/kernels.h"
 #include "core/epoch.h"
 #include "core/guard.h"
@@ -21,6 +22,7 @@
 
 enum {
     STACKS = 4096,  // launches whose stacks are kept; a power of two
+    SAVED = 1024,   // and of these whose parameters are
     NAME = 4096,    // bytes of a kernel's name, with the prefix
     PAIRS = (LAUNCH_CALL_MORE_BYTES - 16 - KCHECK_HIDDEN) / 16,
 };
@@ -52,6 +54,13 @@ static struct {
     _Atomic(const struct check_prove *) proved;
 } stacks[STACKS];
 
+// Release and acquire: who finds the number before and after it has copied the rest has the rest of that
+// launch, unless two launches took the place at once; whoever uses it compares what comes out.
+static struct {
+    _Atomic uint64_t number;
+    struct check_launch_saved launch;
+} saved[SAVED];
+
 int check_launch_start(void)
 {
     int number = kernels_take_number();
@@ -60,15 +69,6 @@ int check_launch_start(void)
 }
 
 // --- kernels -----------------------------------------------------------------------------------------------
-
-static const struct pass_check_kernel *find_checks(const struct pass_check *checks, const char *name)
-{
-    size_t length = strlen(name);
-    for (uint32_t i = 0; checks && i < checks->nkernels; i++)
-        if (checks->kernels[i].name.len == length && !memcmp(checks->kernels[i].name.ptr, name, length))
-            return &checks->kernels[i];
-    return NULL;
-}
 
 static struct check_kernel *kernel_of(const void *handle)
 {
@@ -143,7 +143,7 @@ void check_launch_found(const void *handle, const void *owner, const char *name)
 {
     const struct kernel *k = kernels_find(handle);
     const struct pass_check_kernel *checks =
-        k && name && !kernel_of(handle) ? find_checks(check_host_checks(owner), name) : NULL;
+        k && name && !kernel_of(handle) ? check_host_kernel(owner, name) : NULL;
     if (!checks)
         return;
     enum kernels_kind kind = atomic_load_explicit(&k->kind, memory_order_acquire);
@@ -187,6 +187,33 @@ static uint64_t note_launch(enum driver_id call, const void *function, const str
     return number;
 }
 
+static void save(uint64_t number, const struct launch_call *l, const void *bytes, size_t size)
+{
+    struct check_launch_saved *to = &saved[number % SAVED].launch;
+    atomic_store_explicit(&saved[number % SAVED].number, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    if (size > sizeof to->bytes)
+        return;
+    memcpy(to->grid, l->grid, sizeof to->grid);
+    memcpy(to->block, l->block, sizeof to->block);
+    to->shared = l->shared;
+    to->size = (uint32_t)size;
+    if (size)
+        memcpy(to->bytes, bytes, size);
+    atomic_store_explicit(&saved[number % SAVED].number, number, memory_order_release);
+}
+
+bool check_launch_saved(uint64_t number, struct check_launch_saved *out)
+{
+    bool known =
+        number && atomic_load_explicit(&saved[number % SAVED].number, memory_order_acquire) == number;
+    if (known)
+        *out = saved[number % SAVED].launch;
+    atomic_thread_fence(memory_order_acquire);
+    return known && atomic_load_explicit(&saved[number % SAVED].number, memory_order_relaxed) == number &&
+           out->size <= sizeof out->bytes;
+}
+
 static bool is_kept(uint64_t number)
 {
     return number && atomic_load_explicit(&stacks[number % STACKS].number, memory_order_relaxed) == number;
@@ -214,9 +241,13 @@ bool check_launch_was_proved(uint64_t number, uint32_t site)
     return proved && check_prove_says(proved, site);
 }
 
-// Returns the bounds of the block that a pointer is in. Call it inside an epoch section.
-static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span)
+// Returns the bounds of the block that a pointer is in. Call it inside an epoch section. What lies in the
+// heap of malloc in kernels is looked up by the kernel, which needs the pointer for that also where several
+// meet.
+static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span, uint64_t heap, uint64_t heap_bytes)
 {
+    if (heap && pointer - heap < heap_bytes)
+        return (struct kcheck_pair){pointer, 0};
     const struct track_block *b = pointer ? track_announced(pointer) : NULL;
     b = b || !pointer ? b : track_live(pointer);
     // When memory of a graph is valid is unknown.
@@ -228,6 +259,7 @@ static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span)
 static void fill_pairs(const struct pass_check_variant *v, const char *bytes, size_t size,
                        struct kcheck_pair *pairs)
 {
+    uint64_t heap_bytes = 0, heap = check_host_heap(&heap_bytes);
     unsigned section = epoch_enter();
     for (uint32_t i = 0; i < v->npairs; i++) {
         uint64_t pointer = 0, offset = v->pairs[i].offset;
@@ -235,7 +267,8 @@ static void fill_pairs(const struct pass_check_variant *v, const char *bytes, si
             memcpy(&pointer, bytes + offset, sizeof pointer);
         // An access that needs more alignment than the pointer has is judged by the kernel.
         bool aligned = !(pointer & (v->pairs[i].align - 1));
-        pairs[i] = aligned ? pair_of(pointer, v->pairs[i].span) : (struct kcheck_pair){0, 0};
+        pairs[i] =
+            aligned ? pair_of(pointer, v->pairs[i].span, heap, heap_bytes) : (struct kcheck_pair){0, 0};
     }
     epoch_leave(section);
 }
@@ -300,10 +333,12 @@ static bool launch_variant(const struct launch_call *l, const struct variant *v,
     if (!fits(l, v, about->npairs))
         return false;
     hidden.head = (struct kcheck_hidden){note_launch(l->call, l->function, proved), 0};
-    if (l->node || launch_call_is_captured(l))
+    if (l->node || launch_call_is_captured(l)) {
         memset(hidden.pairs, 0, about->npairs * sizeof *hidden.pairs);
-    else
+    } else {
         fill_pairs(about, bytes, size, hidden.pairs);
+        save(hidden.head.launch, l, bytes, size);
+    }
     size_t all = KCHECK_HIDDEN + about->npairs * sizeof *hidden.pairs;
     assert(all == about->hidden_bytes);
     return launch_call_append(l, &hidden, all, 16) && launch_call_replace(l, v->handle);
@@ -337,6 +372,8 @@ void check_launch(const struct launch_call *l)
     const struct check_kernel *c = kernel_of(l->function);
     const void *bytes;
     size_t size;
+    if (!l->function || !c)
+        check_race_launch(l, NULL, NULL, 0);
     if (!l->function)
         return;
     if (!c) {
@@ -344,11 +381,15 @@ void check_launch(const struct launch_call *l)
         return;
     }
     if (!check_host_launch() || !launch_call_parameters(l, &bytes, &size)) {
+        check_race_launch(l, NULL, NULL, 0);
         guard_count(GUARD_CHECK_UNFIT);
         return;
     }
     bool proved = is_proved(l, c, bytes, size), both = guard.options.proofs == OPTION_PROOFS_CHECK;
+    check_race_launch(l, proved && c->checks->proved == PASS_CHECK_BARE ? c->prove : NULL, bytes, size);
     bool checked = (proved && !both && launch_proved(l, c, bytes, size)) ||
                    launch_variant(l, &c->full, &c->checks->full, bytes, size, proved ? c->prove : NULL);
     guard_count(checked ? GUARD_CHECK_LAUNCHES : GUARD_CHECK_UNFIT);
+    if (checked && proved && both)
+        guard_count(GUARD_CHECK_PROVED_AGAIN);
 }

@@ -27,6 +27,16 @@ const void *check_launch_variant(const void *handle, unsigned n);
 // Returns the host's call stack of a launch by its number, and the call; 0: no longer known.
 uint32_t check_launch_stack(uint64_t number, enum driver_id *call);
 const char *check_launch_kernel(uint64_t number);  // NULL: no longer known
+// What a launch was made with.
+enum { CHECK_LAUNCH_BYTES = 256 };
+struct check_launch_saved {
+    uint32_t grid[3], block[3], shared;
+    uint32_t size;  // of the program's parameters
+    _Alignas(8) char bytes[CHECK_LAUNCH_BYTES];
+};
+// Returns false if it is no longer known, had more parameters, or is part of a graph.
+bool check_launch_saved(uint64_t number, struct check_launch_saved *out);
+
 // Returns whether a launch was made with all checks though it was proved that the access at a site is right.
 bool check_launch_was_proved(uint64_t number, uint32_t site);
 

@@ -228,3 +228,8 @@ bool check_prove_says(const struct check_prove *p, uint32_t site)
             return true;
     return false;
 }
+
+const struct proof *check_prove_proof(const struct check_prove *p)
+{
+    return &p->proof;
+}

@@ -26,6 +26,8 @@ const struct check_prove *check_prove_found(const struct pass_check_kernel *kern
 bool check_prove_holds(const struct check_prove *p, const struct launch_call *l, const void *bytes,
                        size_t size);
 
+const struct proof *check_prove_proof(const struct check_prove *p);
+
 // Returns whether a proof that holds says that the access at a site is right.
 bool check_prove_says(const struct check_prove *p, uint32_t site);
 

@@ -221,6 +221,7 @@ static void judge_suspect(CUresult r)
 // Most calls succeed with memory that is known.
 CUresult bounds_done(CUresult r)
 {
+    mode_order(MODE_ORDER_ALL);
     if (__builtin_expect(suspect.set || r != CUDA_SUCCESS || guard.real_skipped, 0)) {
         cancel_hold();
         if (suspect.set)

@@ -11,11 +11,17 @@
 #include "launch/launch_call.h"
 #include "launch/launch_ring.h"
 
+static void refused(unsigned launches)
+{
+    guard_add(GUARD_LAUNCHES_REFUSED, launches);
+    mode_order(MODE_ORDER_ALL);
+}
+
 // Passes the result of a launch on. A refused launch has run no kernel.
 static CUresult launched(CUresult r, unsigned launches)
 {
     if (__builtin_expect(r != CUDA_SUCCESS, 0))
-        guard_add(GUARD_LAUNCHES_REFUSED, launches);
+        refused(launches);
     return kernel_fault_seen(r);
 }
 
@@ -221,11 +227,13 @@ CUresult hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, uns
 
 // --- waits, and graphs -------------------------------------------------------------------------------------
 
-#define ASK(symbol, parameters, arguments)        \
+#define ASK(symbol, order, parameters, arguments) \
     CUresult hook_##symbol parameters             \
     {                                             \
         CUresult r = guard.real.symbol arguments; \
         mode_poll();                              \
+        if (r != CUDA_ERROR_NOT_READY)            \
+            mode_order(order);                    \
         return kernel_fault_seen(r);              \
     }
 // all: the call waits for every kernel launched before.
@@ -235,6 +243,7 @@ CUresult hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, uns
         uint64_t launches = launch_ring_all_made();               \
         CUresult r = guard.real.symbol arguments;                 \
         mode_poll();                                              \
+        mode_order(waited_for(!r && (all) && launches));          \
         mode_waited(DRIVER_##symbol, (all) && !r ? launches : 0); \
         return kernel_fault_seen(r);                              \
     }
@@ -246,14 +255,19 @@ static bool is_alone(void)
     return !atomic_load_explicit(&green_used, memory_order_relaxed) && context_only_one();
 }
 
+static enum mode_order waited_for(bool everything)
+{
+    return everything ? MODE_ORDER_ENDED : MODE_ORDER_ALL;
+}
+
 WAIT(cuCtxSynchronize, is_alone(), (void), ())
 WAIT(cuCtxSynchronize_v2, false, (CUcontext c), (c))
 WAIT(cuStreamSynchronize, false, (CUstream q), (q))
 WAIT(cuStreamSynchronize_ptsz, false, (CUstream q), (q))
 WAIT(cuEventSynchronize, false, (CUevent e), (e))
-ASK(cuStreamQuery, (CUstream q), (q))
-ASK(cuStreamQuery_ptsz, (CUstream q), (q))
-ASK(cuEventQuery, (CUevent e), (e))
+ASK(cuStreamQuery, MODE_ORDER_ALL, (CUstream q), (q))
+ASK(cuStreamQuery_ptsz, MODE_ORDER_ALL, (CUstream q), (q))
+ASK(cuEventQuery, MODE_ORDER_EVENT, (CUevent e), (e))
 
 // PyTorch makes this call before each copy, which therefore often returns a fault first.
 #define SEE(symbol, parameters, arguments)                     \

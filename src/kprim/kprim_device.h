@@ -221,20 +221,26 @@ KPRIM void kprim_who(struct kprim_thread *t)
     KPRIM_READ(t->thread[2], "%tid.z");
 }
 
+// Returns the number of the thread's block in its grid, modulo 2^32.
+KPRIM uint32_t kprim_block(const struct kprim_thread *t)
+{
+    uint32_t gx, gy;
+    KPRIM_READ(gx, "%nctaid.x");
+    KPRIM_READ(gy, "%nctaid.y");
+    return (t->block[2] * gy + t->block[1]) * gx + t->block[0];
+}
+
 // Returns the thread's number in its grid, modulo 2^32.
 KPRIM uint32_t kprim_number(void)
 {
     struct kprim_thread t;
-    uint32_t nx, ny, nz, gx, gy;
+    uint32_t nx, ny, nz;
     kprim_who(&t);
     KPRIM_READ(nx, "%ntid.x");
     KPRIM_READ(ny, "%ntid.y");
     KPRIM_READ(nz, "%ntid.z");
-    KPRIM_READ(gx, "%nctaid.x");
-    KPRIM_READ(gy, "%nctaid.y");
-    uint32_t block = (t.block[2] * gy + t.block[1]) * gx + t.block[0];
     uint32_t thread = (t.thread[2] * ny + t.thread[1]) * nx + t.thread[0];
-    return block * (nx * ny * nz) + thread;
+    return kprim_block(&t) * (nx * ny * nz) + thread;
 }
 
 #endif

@@ -7,10 +7,16 @@
 
 #include "core/guard.h"
 #include "driver/driver.h"
+#include "driver/driver_fault.h"
 
 // Set by a mode in which out-of-bounds accesses of kernels fault: a report of a fault without an address then
 // lists buffers.
 extern bool kernel_fault_lists_candidates;
+
+// Set by a mode that knows more of what ended a kernel than the device says, or that ended it itself: returns
+// whether it has reported that. illegal: the kernel accessed memory that it may not. fault: as the device
+// describes it; NULL: it does not. May be NULL.
+extern bool (*kernel_fault_is_explained)(bool illegal, const struct driver_fault *fault);
 
 void kernel_fault_report(CUresult r);
 

@@ -269,6 +269,11 @@ void mode_waited(enum driver_id call, uint64_t ended)
     EACH(waited, call, ended);
 }
 
+void mode_order(enum mode_order what)
+{
+    EACH(order, what);
+}
+
 void mode_summarise(void)
 {
     EACH(summarise);

@@ -43,6 +43,15 @@ struct mode_free {
     bool captured;  // the free becomes part of a graph
 };
 
+// What calls say of the order of streams.
+enum mode_order {
+    MODE_ORDER_RECORD,  // of an event
+    MODE_ORDER_EVENT,   // a stream or the host waits for an event, or knows that it has happened
+    MODE_ORDER_ALL,     // nothing is known of it: all work so far may be in order with all later work
+    MODE_ORDER_ENDED,   // all work so far has ended
+    MODE_ORDER_NEVER,   // later work too may be in any order: a stream waits for words in memory
+};
+
 // What an address is: inside a buffer that a mode placed, in the surroundings of one, or neither.
 enum mode_what { MODE_NOT_OURS, MODE_BUFFER, MODE_AROUND };
 struct mode;
@@ -121,6 +130,10 @@ struct mode {
     // ended: launches known to have ended; 0: not all have
     void (*waited)(enum driver_id call, uint64_t ended);
 
+    // A call may give the work of streams an order, or let the host know that work has ended. Called before
+    // or after the driver's call, or both, also if it fails.
+    void (*order)(enum mode_order what);
+
     void (*summarise)(void);  // adds to the guard's counts before the summary is sent
 };
 
@@ -169,6 +182,7 @@ void mode_launch(const struct launch_call *launch);
 void mode_node(const struct launch_call *node);
 void mode_poll(void);
 void mode_waited(enum driver_id call, uint64_t ended);
+void mode_order(enum mode_order what);
 void mode_summarise(void);
 
 #endif

@@ -134,13 +134,25 @@ struct pass_check_func {
     uint32_t left[PASS_CHECK_LEFTS];
 };
 
+// A variable of the module whose address the host reads from the module's table of them.
+struct pass_check_variable {
+    struct str name;
+    uint64_t size;
+};
+
 uint64_t pass_check_sum(void);  // hash of the added text: cached modules with another one are stale
 
 struct pass_check {
     uint32_t nkernels, nsites, nfuncs;
+    uint32_t tag;  // of the text, for KCHECK_SITE: a hash of it
     struct pass_check_kernel *kernels;
     struct pass_check_site *sites;
     struct pass_check_func *funcs;  // those that were rewritten
+    // The table, a variable that holds the addresses of the others, 8 bytes for each in this order. Its name
+    // is empty if there are none.
+    struct str table;
+    uint32_t nvariables;
+    struct pass_check_variable *variables;
 };
 
 #endif

@@ -128,7 +128,7 @@ static int keep_proof(struct check_func *k, struct pass_check_kernel *row)
     }
     for (uint32_t i = 0; i < k->wholes.len; i++)
         k->proof->site_at[k->wholes.items[i].stmt] = k->whole_accesses.items[k->wholes.items[i].first].site;
-    bool all = covered == k->accesses.len && !k->wholes.len && !calls_checked(k);
+    bool all = covered == k->accesses.len && !k->wholes.len && !k->frees.len && !calls_checked(k);
     row->proved = all ? PASS_CHECK_BARE : covered ? PASS_CHECK_REST : PASS_CHECK_FULL;
     return 0;
 }

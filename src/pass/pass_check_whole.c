@@ -218,7 +218,7 @@ static void ask_about(struct check_func *k, uint32_t at, const struct check_acce
                edit_reg(k->first), edit_reg(k->t), edit_reg(k->base), edit_reg(k->bad), edit_reg(k->size),
                edit_reg(k->limit), edit_imm(most), edit_reg(k->what));
     }
-    check_call(k, at);
+    check_call(k, at, a->stmt);
 }
 
 // --- the instruction ---------------------------------------------------------------------------------------

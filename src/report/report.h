@@ -72,6 +72,12 @@ struct report_place {
     struct report_stack frames;  // in device code, if there are more than the kernel itself
 };
 
+// Returns the kernel, or the function that a kernel called if the kernel is not known; NULL: neither is.
+static inline const char *report_device_name(const struct report_place *at)
+{
+    return at->kernel ? at->kernel : at->function;
+}
+
 // A buffer that an error is about.
 struct report_buffer {
     uint64_t base, size;

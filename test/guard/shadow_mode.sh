@@ -61,8 +61,9 @@ while IFS=$'\t' read -r name types; do
         pair shadow_errors "$name" "$types" --proofs=off --shadow-scale=128
 done <"$T/shadow_errors.list"
 
-# Into the middle of another buffer.
-missed=' neighbour passed_far returned_far '
+# Into the middle of another buffer, memory of graphs, which the driver places, and variables by pointers in
+# memory.
+missed=' neighbour passed_far returned_far graph_memory loaded_variable loaded_constant '
 while IFS=$'\t' read -r name types; do
     [[ $missed != *" $name "* ]] || types=missed
     pair check_errors "$name" "$types" --proofs=off
