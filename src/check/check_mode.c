@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // --mode=check as the hooks see it.
+#include "check/check_graph.h"
 #include "check/check_host.h"
 #include "check/check_launch.h"
 #include "check/check_prove.h"
 #include "check/check_race.h"
 #include "check/check_report.h"
+#include "check/check_unchecked.h"
 #include "core/guard.h"
 #include "launch/launch_call.h"
 #include "mode/mode.h"
@@ -25,9 +27,11 @@ static bool start(void)
 static void after_fork(void)
 {
     check_host_after_fork();
+    check_graph_after_fork();
     check_prove_after_fork();
     check_race_after_fork();
     check_report_after_fork();
+    check_unchecked_after_fork();
 }
 
 static void look(void)
@@ -154,8 +158,10 @@ static void waited(enum driver_id call, uint64_t ended)
 
 const struct mode check_mode = {
     .checks_kernels = true,
+    .keeps_kernels = true,
     .start = start,
     .after_fork = after_fork,
+    .end = check_unchecked_report,
     .aborts = aborts,
     .alloc = alloc,
     .free = free_,
@@ -173,6 +179,12 @@ const struct mode check_mode = {
     .variant = check_launch_variant,
     .launch = check_launch,
     .node = check_launch,
+    .node_set = check_graph_node_set,
+    .node_ends = check_graph_node_ends,
+    .graph_made = check_graph_made,
+    .graph_updated = check_graph_updated,
+    .graph_ends = check_graph_ends,
+    .exec_ends = check_graph_exec_ends,
     .poll = poll,
     .waited = waited,
     .order = check_race_order,

@@ -23,6 +23,7 @@
 #include "launch/kernel_fault.h"
 #include "launch/launch_ring.h"
 #include "mode/mode.h"
+#include "rewrite/site_place.h"
 #include "track/guard_report.h"
 #include "track/track.h"
 
@@ -56,59 +57,6 @@ void check_report_after_fork(void)
 }
 
 // --- the place ---------------------------------------------------------------------------------------------
-
-static void copy_text(char *to, size_t size, struct str from)
-{
-    snprintf(to, size, "%.*s", (int)(from.len < 4096 ? from.len : 4096), from.ptr ? from.ptr : "");
-}
-
-// Copies an instruction with one blank where the text has several, or tabs.
-static void copy_instruction(char *to, size_t size, struct str from)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < from.len && n + 1 < size; i++) {
-        char c = from.ptr[i] == '\t' || from.ptr[i] == '\n' ? ' ' : from.ptr[i];
-        if (c != ' ' || (n && to[n - 1] != ' '))
-            to[n++] = c;
-    }
-    to[n] = 0;
-}
-
-// Appends a text to the fault's. Returns its offset; 0: it is empty, or there is no room.
-static uint16_t add_text(struct driver_fault *f, size_t *used, struct str text)
-{
-    size_t at = *used;
-    if (!text.len || at + text.len + 1 > sizeof f->texts)
-        return 0;
-    memcpy(f->texts + at, text.ptr, text.len);
-    f->texts[at + text.len] = 0;
-    *used += text.len + 1;
-    return (uint16_t)at;
-}
-
-// kernel: NULL if unknown.
-static void place(struct driver_fault *f, const struct pass_check_site *s, const char *kernel)
-{
-    size_t used = 1;
-    if (kernel)
-        snprintf(f->kernel, sizeof f->kernel, "%s", kernel);
-    else
-        copy_text(f->kernel, sizeof f->kernel, s->function);
-    copy_instruction(f->instruction, sizeof f->instruction, s->text);
-    f->line = s->line;
-    if (s->nframes) {
-        copy_text(f->source_file, sizeof f->source_file, s->frames[0].file);
-        f->source_line = s->frames[0].line;
-    }
-    for (uint32_t i = 0; i < s->nframes && i < DRIVER_FAULT_FRAMES - 1; i++) {
-        const struct pass_check_frame *from = &s->frames[i];
-        f->frames[f->nframes++] = (struct driver_fault_frame){
-            add_text(f, &used, from->function), add_text(f, &used, from->file), from->line, from->inlined};
-    }
-    struct str name = {f->kernel, strlen(f->kernel)};
-    if (f->nframes && (name.len != s->function.len || memcmp(name.ptr, s->function.ptr, name.len)))
-        f->frames[f->nframes++] = (struct driver_fault_frame){.function = add_text(f, &used, name)};
-}
 
 // Returns the address operand of an instruction as the text has it, "[%rd4+8]".
 static struct str operand(struct str text)
@@ -326,6 +274,46 @@ static const char *callers(void)
     return n ? note : NULL;
 }
 
+// Writes a number with commas.
+static void write_number(uint64_t n, char text[32])
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n), to = 0;
+    for (int i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0)
+            text[to++] = ',';
+        text[to++] = digits[i];
+    }
+    text[to] = 0;
+}
+
+// Returns what was known of an access before its launch; NULL: nothing.
+static const char *known_before(uint64_t launch, uint32_t number, const struct pass_check_site *site)
+{
+    static char note[200];  // under the lock
+    struct check_certain c;
+    char needs[32], has[32], before[32];
+    if (!check_launch_was_certain(launch, number, &c))
+        return NULL;
+    const char *what = site && site->space != PASS_CHECK_IN_GLOBAL ? "variable" : "buffer";
+    write_number(c.at[0].needs, needs);
+    write_number(c.at[0].size, has);
+    write_number(c.at[0].before, before);
+    if (c.at[0].needs && c.at[0].before)
+        snprintf(
+            note, sizeof note,
+            "the launch decides it: this access starts %s bytes before the %s and needs %s bytes, the %s "
+            "has %s",
+            before, what, needs, what, has);
+    else if (c.at[0].needs)
+        snprintf(note, sizeof note, "the launch decides it: this access needs %s bytes, the %s has %s", needs,
+                 what, has);
+    else
+        snprintf(note, sizeof note, "the launch decides it: this access starts %s byte%s before the %s",
+                 before, c.at[0].before == 1 ? "" : "s", what);
+    return note;
+}
+
 // --- records -----------------------------------------------------------------------------------------------
 
 // Returns the kernel of a launch, or, if its number is not known, the only one that can have been launched;
@@ -385,7 +373,7 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     const char *kernel = kernel_of(r->payload[4]);
     fault = (struct driver_fault){.address = r->address};
     if (site)
-        place(&fault, site, kernel);
+        site_place(&fault, site, kernel);
     else if (kernel)
         snprintf(fault.kernel, sizeof fault.kernel, "%s", kernel);
     memcpy(fault.block, r->block, sizeof fault.block);
@@ -443,7 +431,7 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         f.more[6] = bytes;
     }
     f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
-    f.more[1] = f.in_function ? callers() : NULL;
+    f.more[1] = f.in_function ? callers() : known_before(r->payload[4], number, site);
     if (site)
         add_explanation(&f, r, checks, site);
     if (guard.options.on_error == OPTION_ON_ERROR_TRAP && r->kind != KCHECK_STRAY) {

@@ -294,6 +294,7 @@ static void write_atom(struct writer *x, uint32_t at, unsigned depth)
     case PROOF_MIN: write_call(x, "min", i, true, depth); break;
     case PROOF_MAX: write_call(x, "max", i, true, depth); break;
     case PROOF_ABS: write_call(x, "abs", i, false, depth); break;
+    case PROOF_STAYS: out_fmt(x->o, "(0 to %lld)", (long long)i->imm); break;
     case PROOF_SHRINKS:
         out_char(x->o, '(');
         write_value(x, i->a, depth, true);

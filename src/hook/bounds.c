@@ -222,11 +222,11 @@ static void judge_suspect(CUresult r)
 CUresult bounds_done(CUresult r)
 {
     mode_order(MODE_ORDER_ALL);
-    if (__builtin_expect(suspect.set || r != CUDA_SUCCESS || guard.real_skipped, 0)) {
+    if (__builtin_expect(suspect.set || r != CUDA_SUCCESS || guard.real_skipped || kernel_fault_contained, 0)) {
         cancel_hold();
         if (suspect.set)
             judge_suspect(r);
-        kernel_fault_seen(r);
+        r = kernel_fault_seen(r);
         kernel_fault_skipped();
         cancel_release();
     }

@@ -160,6 +160,7 @@ struct devices {
     void *pointers[POINTERS];
     size_t used;
     bool changed;
+    CUresult refused;
 };
 
 static void show_device(struct devices *d, unsigned i, const CUDA_LAUNCH_PARAMS *p)
@@ -178,6 +179,7 @@ static void show_device(struct devices *d, unsigned i, const CUDA_LAUNCH_PARAMS 
     launch_change_start(l.change, room);
     mode_launch(&l);
     d->list[i] = *p;
+    d->refused = d->refused ? d->refused : l.change->refused;
     if (!launch_call_is_changed(&l))
         return;
     void **to = d->pointers + d->used;
@@ -198,9 +200,12 @@ __attribute__((noinline)) static CUresult launch_devices(CUDA_LAUNCH_PARAMS *lis
     struct devices d;
     d.used = 0;
     d.changed = false;
+    d.refused = CUDA_SUCCESS;
     for (unsigned i = 0; i < count; i++)
         show_device(&d, i, &list[i]);
     mode_poll();
+    if (d.refused)
+        return d.refused;
     CUDA_LAUNCH_PARAMS *to = d.changed ? d.list : list;
     CUresult r = guard.real.cuLaunchCooperativeKernelMultiDevice(to, count, flags);
     HOOK_TRY_AGAIN(r, guard.real.cuLaunchCooperativeKernelMultiDevice(to, count, flags));

@@ -84,6 +84,22 @@ KPRIM_RMW(and, 64, l, "and", "b64")
 KPRIM_RMW(or, 32, r, "or", "b32")
 KPRIM_RMW(and, 32, r, "and", "b32")
 
+// Orders the loads before it and those behind it.
+KPRIM void kprim_fence(void)
+{
+    KPRIM_ASM("fence.acq_rel.gpu;" : :);
+}
+
+KPRIM void kprim_min64(uint64_t at, uint64_t v)
+{
+    KPRIM_ASM("red.relaxed.gpu.global.min.u64 [%0], %1;" : : "l"(at), "l"(v));
+}
+
+KPRIM void kprim_max64(uint64_t at, uint64_t v)
+{
+    KPRIM_ASM("red.relaxed.gpu.global.max.u64 [%0], %1;" : : "l"(at), "l"(v));
+}
+
 // A compare-and-swap with acquire and release.
 KPRIM uint64_t kprim_cas64(uint64_t at, uint64_t from, uint64_t to)
 {
@@ -136,6 +152,15 @@ KPRIM uint32_t kprim_dynamic_shared(void)
     uint32_t v;
     __asm__("mov.u32 %0, %%dynamic_smem_size;" : "=r"(v));
     return v;
+}
+
+// Returns the address of the memory by which the blocks of a cooperative launch synchronise; 0: there is none.
+KPRIM uint64_t kprim_grid_memory(void)
+{
+    uint32_t high, low;
+    __asm__("mov.u32 %0, %%envreg1;" : "=r"(high));
+    __asm__("mov.u32 %0, %%envreg2;" : "=r"(low));
+    return (uint64_t)high << 32 | low;
 }
 
 // Stops the grid.

@@ -20,6 +20,10 @@ extern bool (*kernel_fault_is_explained)(bool illegal, const struct driver_fault
 
 void kernel_fault_report(CUresult r);
 
+// Set by a mode that contains faults: returns the error that the program's next call must return though the
+// driver has none, CUDA_SUCCESS if there is none. NULL: no mode does.
+extern CUresult (*kernel_fault_contained)(void);
+
 // Reports the faults that the device has skipped since the last call.
 void kernel_fault_report_skipped(void);
 static inline void kernel_fault_skipped(void)
@@ -28,11 +32,13 @@ static inline void kernel_fault_skipped(void)
         kernel_fault_report_skipped();
 }
 
-// Returns the result of a call. The first result that is a fault in a context is reported.
+// Returns the result of a call, or the error of a fault that was contained. The first result that is a fault in a context is reported.
 static inline CUresult kernel_fault_seen(CUresult r)
 {
     if (__builtin_expect(r != CUDA_SUCCESS, 0))
         kernel_fault_report(r);
+    else if (__builtin_expect(kernel_fault_contained != NULL, 0))
+        return kernel_fault_contained();
     return r;
 }
 

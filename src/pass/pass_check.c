@@ -373,7 +373,7 @@ static int check_kernel(struct checking *k, uint32_t index)
     struct check_proof proof = {.ranges = NULL};
     arena_init(&proof.arena, 0);
     int err = check_function(k, index, k->copies[index], &proof, false);
-    if (!err && k->kernels.items[k->kernels.len - 1].proved == PASS_CHECK_REST) {
+    if (!err && pass_check_has_rest(k->kernels.items[k->kernels.len - 1].proved)) {
         struct ptx_func *rest = copy(k, k->c->funcs[index], STR(KCHECK_REST_PREFIX));
         err = rest ? check_function(k, index, rest, &proof, true) : -ENOMEM;
     }

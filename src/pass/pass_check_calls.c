@@ -410,10 +410,15 @@ static bool calls_checked(const struct checking *k, const struct ptx_stmt *s)
     return true;
 }
 
-bool check_enters(const struct check_func *k)
+bool check_calls_checked(const struct check_func *k)
 {
-    for (uint32_t i = 0; k->hidden != PTX_NONE && i < k->f->nstmts; i++)
+    for (uint32_t i = 0; i < k->f->nstmts; i++)
         if (calls_checked(k->k, &k->f->stmts[i]))
             return true;
     return false;
+}
+
+bool check_enters(const struct check_func *k)
+{
+    return k->hidden != PTX_NONE && check_calls_checked(k);
 }

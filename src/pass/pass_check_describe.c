@@ -43,7 +43,8 @@ static void write_proof(const struct pass_check_kernel *k, struct out *to)
     }
     out_char(to, '\n');
     for (uint32_t i = 0; i < k->naccesses; i++)
-        out_fmt(to, "asked %u %u %u\n", k->asked[i].site, k->asked[i].root, k->asked[i].align);
+        out_fmt(to, "asked %u %u %u %u %u\n", k->asked[i].site, k->asked[i].root, k->asked[i].align,
+                k->asked[i].follows, k->asked[i].rest);
 }
 
 static void write_kernel(const struct pass_check_kernel *k, struct out *to)
@@ -54,7 +55,7 @@ static void write_kernel(const struct pass_check_kernel *k, struct out *to)
     write_variant(&k->full, to);
     if (k->proved != PASS_CHECK_FULL)
         write_proof(k, to);
-    if (k->proved == PASS_CHECK_REST)
+    if (pass_check_has_rest(k->proved))
         write_variant(&k->rest, to);
 }
 
@@ -214,6 +215,8 @@ static void read_proof(struct reading *r, struct pass_check_kernel *k)
         k->asked[i].site = number(r, &line, UINT32_MAX);
         k->asked[i].root = number(r, &line, UINT32_MAX);
         k->asked[i].align = number(r, &line, UINT32_MAX);
+        k->asked[i].follows = number(r, &line, 1);
+        k->asked[i].rest = number(r, &line, 1);
         ends(r, line);
     }
 }
@@ -236,7 +239,7 @@ static void read_kernel(struct reading *r, struct pass_check_kernel *k)
     read_variant(r, &k->full);
     if (k->proved != PASS_CHECK_FULL && !r->err)
         read_proof(r, k);
-    if (k->proved == PASS_CHECK_REST && !r->err)
+    if (pass_check_has_rest(k->proved) && !r->err)
         read_variant(r, &k->rest);
 }
 

@@ -93,7 +93,7 @@ void check_emit_free(struct check_func *k, const struct check_free *f)
     uint32_t pointer = edit_new_reg(e, PTX_U64);
     PUT(k, EDIT_BEFORE, f->store, "mov.u64 %0, %1;\nmov.u64 %2, 0;\nmov.u64 %3, %4;", edit_reg(k->t),
         f->pointer, edit_reg(k->root), edit_reg(k->what),
-        edit_imm((int64_t)KCHECK_WHAT(f->site, 0, KCHECK_FREES)));
+        edit_imm((int64_t)KCHECK_WHAT(KCHECK_SITE(k->k->tag, f->site), 0, KCHECK_FREES)));
     check_call(k, f->store, f->store);
     PUT(k, EDIT_BEFORE, f->store, "selp.b64 %0, 0, %1, %2;", edit_reg(pointer), f->pointer, edit_reg(k->bad));
     edit_set(e, f->store, 1, edit_reg(pointer));

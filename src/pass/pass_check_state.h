@@ -111,6 +111,8 @@ struct check_proof {
     struct ranges *ranges;  // NULL: nothing
     struct arena arena;
     bool *may_cover;    // by access of the proof: a usual launch bounds it
+    uint8_t *powers;    // by access of the proof: of two, of which a usual launch makes distances multiples
+    bool depends;       // what a usual launch does not bound, others may
     uint32_t *site_at;  // by statement: the site of its first access, PTX_NONE
     // By statement: its first access of the proof, PROOF_NONE. Those of one statement stand together.
     uint32_t *access_at;
@@ -267,7 +269,9 @@ void check_add_slots(struct checking *k, struct ptx_func *f, struct check_slots 
 // Code for the bounds of a call's arguments; `first` is the call's first item of k->passes. Returns that of
 // the next call.
 size_t check_emit_passes(struct check_func *k, size_t first);
-// Whether the function is a kernel that may call checked functions: they are to know its launch.
+// Whether the function may call checked functions; and whether it is a kernel that does: they are to know its
+// launch.
+bool check_calls_checked(const struct check_func *k);
 bool check_enters(const struct check_func *k);
 
 // pass_check_free.c: fills k->may_free; finds a function's calls of free; code that judges what they are

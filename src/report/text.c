@@ -421,6 +421,7 @@ void text_render(struct text_buffer *b, const struct report_line *line, const st
     case REPORT_END: text_summary_end(&p, &line->end); break;
     case REPORT_COUNTS: text_counts(&p, &line->counts); break;
     case REPORT_PROOFS: text_proofs(&p, &line->proofs); break;
+    case REPORT_UNCHECKED: text_unchecked(&p, &line->unchecked); break;
     }
     b->cap = cap;
     if (b->cut) {

@@ -551,6 +551,11 @@ void guard_report_proofs(const struct report_proofs *proofs)
     send_table(&(struct report_line){.event = REPORT_PROOFS, .proofs = *proofs});
 }
 
+void guard_report_unchecked(const struct report_unchecked *kernels)
+{
+    send_table(&(struct report_line){.event = REPORT_UNCHECKED, .unchecked = *kernels});
+}
+
 static const char *labels[GUARD_COUNTS];  // in place of those in stats.def
 
 void guard_report_relabel(enum guard_count count, const char *label)

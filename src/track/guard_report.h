@@ -65,6 +65,7 @@ uint64_t guard_report_keyed(const struct guard_finding *finding);
 void guard_report_again(uint64_t key, uint64_t n);
 void guard_report_counts(const struct report_counts *counts);
 void guard_report_proofs(const struct report_proofs *proofs);
+void guard_report_unchecked(const struct report_unchecked *kernels);
 // The summary calls a count by this name in place of the one in stats.def. The text must stay.
 void guard_report_relabel(enum guard_count count, const char *label);
 void guard_report_end(void);
