@@ -287,18 +287,34 @@ static CUresult fill(struct shadow_device *d, struct context *ctx, uint64_t firs
     return r;
 }
 
+// Allows bytes [first, last) of the shadow, and sets that at `last`: by one copy where they are few.
+static CUresult allow_until(struct shadow_device *d, struct context *ctx, uint64_t first, uint64_t last,
+                            uint8_t byte, const struct check_shadow_change *c)
+{
+    char bytes[SMALL] = {0};
+    uint64_t count = last - first + 1;
+    if (count <= SMALL && first / PAGE == last / PAGE) {
+        bytes[last - first] = (char)byte;
+        return context_write(ctx, &(struct context_copy){written_at(d, first), bytes, (uint32_t)count}, 1);
+    }
+    CUresult r = fill(d, ctx, first, last, 0, c);
+    return r ? r : fill(d, ctx, last, last + 1, byte, c);
+}
+
 // A buffer that --mode=pages has placed starts at a multiple of a granule, and no other one is in its last.
 static CUresult change_placed(struct shadow_device *d, struct context *ctx,
                               const struct check_shadow_change *c, bool *can)
 {
     uint64_t rest = c->size & (((uint64_t)1 << d->shift) - 1);
     uint64_t first = c->base >> d->shift, last = (c->base + c->size - 1) >> d->shift;
-    CUresult r = prepare(d, ctx, first, last, can);
-    if (!r && *can)
-        r = fill(d, ctx, first, c->live && rest ? last : last + 1, c->live ? 0 : KCHECK_SHADOW_POISON, c);
-    if (!r && *can && c->live && rest)
-        r = fill(d, ctx, last, last + 1, kcheck_shadow_byte(d->shift, (uint32_t)rest), c);
-    return r;
+    // Where --mode=pages got few addresses at once, others may have memory in the same piece.
+    *can = is_owned(d, first / d->piece) && is_owned(d, last / d->piece);
+    CUresult r = *can ? prepare(d, ctx, first, last, can) : CUDA_SUCCESS;
+    if (r || !*can)
+        return r;
+    if (c->live && rest)
+        return allow_until(d, ctx, first, last, kcheck_shadow_byte(d->shift, (uint32_t)rest), c);
+    return fill(d, ctx, first, last + 1, c->live ? 0 : KCHECK_SHADOW_POISON, c);
 }
 
 // A buffer with room behind it, in memory of the driver: the room is forbidden.
