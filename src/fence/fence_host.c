@@ -36,7 +36,7 @@ static unsigned client;
 static uint64_t numbers;  // of modules so far
 static bool any_ready;
 static struct fence_ranges ranges;
-static _Atomic bool has_ranges;  // relaxed: a launch follows the call that made the range
+static _Atomic bool has_ranges;     // relaxed: a launch follows the call that made the range
 static struct kfence_table *image;  // the table as it is copied
 static bool unlisted;               // a range could not be listed
 // The context of the last launch, if its modules' variables are up to date. Acquire and release: who finds
@@ -122,9 +122,9 @@ CUresult fence_host_wait_all(struct context *ctx)
 
 // --- the table ---------------------------------------------------------------------------------------------
 
-#define TABLE(d, n, field)                                                              \
-    ((d)->state + offsetof(struct kfence_state, tables) +                               \
-     (n) * sizeof(struct kfence_table) + offsetof(struct kfence_table, field))
+#define TABLE(d, n, field)                                                                    \
+    ((d)->state + offsetof(struct kfence_state, tables) + (n) * sizeof(struct kfence_table) + \
+     offsetof(struct kfence_table, field))
 
 static CUresult write_at(struct context *ctx, CUdeviceptr at, const void *bytes, size_t size)
 {

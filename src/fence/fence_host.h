@@ -17,13 +17,13 @@
 
 struct fence_device {
     bool ready, failed;
-    bool ending;         // the driver may be ending the context: nothing of it is touched
-    CUdeviceptr state;   // a struct kfence_state
+    bool ending;        // the driver may be ending the context: nothing of it is touched
+    CUdeviceptr state;  // a struct kfence_state
     struct error_ring *ring;
     struct error_ring_reader reader;
-    unsigned table;      // the one that holds
-    uint64_t version;    // of that table
-    uint64_t generation; // of the partition, when the modules' variables were set
+    unsigned table;       // the one that holds
+    uint64_t version;     // of that table
+    uint64_t generation;  // of the partition, when the modules' variables were set
 };
 
 int fence_host_start(void);  // 0 or -ENOMEM

@@ -176,7 +176,8 @@ static void dispose(struct block *b)
 static bool pitch_of(const struct mode_alloc *a, struct context *ctx, uint64_t *size)
 {
     size_t granule = context_device_pitch(ctx->device), row;
-    bool right = a->pitch && a->width && a->height && (a->element == 4 || a->element == 8 || a->element == 16);
+    bool right =
+        a->pitch && a->width && a->height && (a->element == 4 || a->element == 8 || a->element == 16);
     if (!right || !granule || __builtin_add_overflow(a->width, granule - 1, &row))
         return false;
     *a->pitch = row & ~(granule - 1);
@@ -247,7 +248,8 @@ static CUresult free_in_order(const struct mode_free *f)
         f->per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
     CUevent event = NULL;
     CUstreamCaptureMode mode = context_capture_relax();
-    CUresult r = record ? guard.real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) : CUDA_ERROR_NOT_SUPPORTED;
+    CUresult r =
+        record ? guard.real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) : CUDA_ERROR_NOT_SUPPORTED;
     if (!r && (r = record(event, f->stream)))
         guard.real.cuEventDestroy_v2(event);
     context_capture_restore(mode);
@@ -316,9 +318,8 @@ uint64_t fence_memory_held(void)
     uint64_t held = 0;
     struct context *ctx = context_current();
     lock_take(&lock);
-    const struct fence_partition *p = ctx && ctx->device >= 0 && ctx->device < CONTEXT_DEVICES
-                                          ? &partitions[ctx->device]
-                                          : NULL;
+    const struct fence_partition *p =
+        ctx && ctx->device >= 0 && ctx->device < CONTEXT_DEVICES ? &partitions[ctx->device] : NULL;
     if (p && p->size)
         held = p->top - p->base - KFENCE_ZONE - p->space.taken;
     lock_give(&lock);

@@ -22,10 +22,10 @@ _Static_assert(FENCE_PARTITION_UNIT == (int)KFENCE_ZONE, "a zone is one sink");
 
 struct fence_partition {
     CUdevice device;
-    uint64_t base, size;      // size 0: there is none
-    uint64_t most;            // that it can grow to; base is a multiple of it
-    uint64_t top;             // end of the memory
-    uint64_t generation;      // changes with size
+    uint64_t base, size;  // size 0: there is none
+    uint64_t most;        // that it can grow to; base is a multiple of it
+    uint64_t top;         // end of the memory
+    uint64_t generation;  // changes with size
     CUmemGenericAllocationHandle sink;
     struct fence_space space;
 };

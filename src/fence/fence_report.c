@@ -20,9 +20,9 @@
 #include "track/track.h"
 
 enum {
-    NEAR = 1 << 20,     // bytes from a buffer within which an access is shown with it
+    NEAR = 1 << 20,  // bytes from a buffer within which an access is shown with it
     NULL_PAGE = 1 << 16,
-    PAUSE = 50000000,   // nanoseconds between two looks at the rings
+    PAUSE = 50000000,  // nanoseconds between two looks at the rings
 };
 
 // What the program's calls return. Relaxed: a number that stands alone.

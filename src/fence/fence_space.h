@@ -18,8 +18,8 @@ enum { FENCE_SPACE_GRAIN = 512, FENCE_SPACE_CLASSES = 8 * 48 };
 struct fence_extent {
     uint64_t base, size;
     bool free;
-    struct fence_extent *before, *after;    // by address; those that touch or not
-    struct fence_extent *previous, *next;   // of a free one: in its list
+    struct fence_extent *before, *after;   // by address; those that touch or not
+    struct fence_extent *previous, *next;  // of a free one: in its list
 };
 
 // Initialised by {0}.

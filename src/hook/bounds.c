@@ -222,7 +222,8 @@ static void judge_suspect(CUresult r)
 CUresult bounds_done(CUresult r)
 {
     mode_order(MODE_ORDER_ALL);
-    if (__builtin_expect(suspect.set || r != CUDA_SUCCESS || guard.real_skipped || kernel_fault_contained, 0)) {
+    if (__builtin_expect(suspect.set || r != CUDA_SUCCESS || guard.real_skipped || kernel_fault_contained,
+                         0)) {
         cancel_hold();
         if (suspect.set)
             judge_suspect(r);

@@ -65,9 +65,9 @@ struct kfence_table {
 
 struct kfence_state {
     struct error_ring_writer errors;
-    uint64_t faults;   // accesses that left, and threads that noted one
-    uint64_t silent;   // 1: nothing is recorded
-    uint64_t current;  // device address of the table that holds
+    uint64_t faults;               // accesses that left, and threads that noted one
+    uint64_t silent;               // 1: nothing is recorded
+    uint64_t current;              // device address of the table that holds
     uint64_t heap_low, heap_high;  // the lowest byte of blocks that malloc gave, and where the highest ends
     uint64_t unused[11];
     uint32_t seen[KFENCE_SEEN / 32];  // a bit for each error that is recorded, by a hash

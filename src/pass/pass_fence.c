@@ -122,11 +122,10 @@ static const char take_aligned_text[] =
     "ret;\n"
     "}\n";
 
-
 uint64_t pass_fence_sum(void)
 {
-    const char *texts[] = {find_text,    exact_text, inexact_text, cluster_text,
-                           params_text,  pass_text,  take_text,    take_aligned_text};
+    const char *texts[] = {find_text,   exact_text, inexact_text, cluster_text,
+                           params_text, pass_text,  take_text,    take_aligned_text};
     uint64_t sum = XXH3_64bits(kfence_functions_ptx, strlen(kfence_functions_ptx));
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         sum = XXH3_64bits_withSeed(texts[i], strlen(texts[i]), sum);
@@ -173,8 +172,8 @@ void fence_redirect(struct fencing *k, struct ptx_func *f, uint32_t at)
 
 static int refuse(struct fencing *k, const struct ptx_stmt *s, const char *why)
 {
-    diag_report(k->all.c->sink, DIAG_ERROR, &k->all.c->m->source, s->pos == PTX_NONE ? 0 : s->pos, 0,
-                "%s", why);
+    diag_report(k->all.c->sink, DIAG_ERROR, &k->all.c->m->source, s->pos == PTX_NONE ? 0 : s->pos, 0, "%s",
+                why);
     return -ENOTSUP;
 }
 

@@ -116,8 +116,8 @@ static void compare(struct fence_func *k, uint32_t at, uint32_t to, int64_t offs
 // largest address.
 static void load_shared(struct fence_func *k, uint32_t at, const struct ptx_operand *addr, uint32_t to)
 {
-    bool wide = addr->sub == PTX_BASE_REG &&
-                ptx_type_bits((enum ptx_type)ptx_reg_var(k->f, addr->id)->type) == 64;
+    bool wide =
+        addr->sub == PTX_BASE_REG && ptx_type_bits((enum ptx_type)ptx_reg_var(k->f, addr->id)->type) == 64;
     if (addr->sub == PTX_BASE_SYM)
         BEFORE(k, at, "mov.u32 %0, %1;", edit_reg(to), edit_sym_at(addr->id, addr->value));
     else if (addr->sub == PTX_BASE_NONE)
@@ -126,7 +126,8 @@ static void load_shared(struct fence_func *k, uint32_t at, const struct ptx_oper
         BEFORE(k, at, "add.s64 %1, %2, %3;\nmin.u64 %1, %1, 0xFFFFFFFF;\ncvt.u32.u64 %0, %1;", edit_reg(to),
                edit_reg(k->what), edit_reg(addr->id), edit_imm(addr->value));
     else
-        BEFORE(k, at, "add.s32 %0, %1, %2;", edit_reg(to), edit_reg(addr->id), edit_imm((int32_t)addr->value));
+        BEFORE(k, at, "add.s32 %0, %1, %2;", edit_reg(to), edit_reg(addr->id),
+               edit_imm((int32_t)addr->value));
 }
 
 // The address is compared with the bytes of shared memory that the block has; one outside becomes the last one
@@ -172,8 +173,9 @@ static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *me
     int64_t offset = load_pointer(k, at, mem->addr, to);
     compare(k, at, to, offset, align);
     uint32_t inside = edit_new_label(k->k->all.c->edit);
-    BEFORE(k, at, "@!%0 bra %1;\nmov.u64 %2, %3;\nadd.s64 %4, %4, %5;\ncall (%4), %6, (%2, %4);\n"
-                  "sub.s64 %4, %4, %5;",
+    BEFORE(k, at,
+           "@!%0 bra %1;\nmov.u64 %2, %3;\nadd.s64 %4, %4, %5;\ncall (%4), %6, (%2, %4);\n"
+           "sub.s64 %4, %4, %5;",
            edit_reg(k->bad), edit_sym(inside), edit_reg(k->what),
            edit_imm((int64_t)KFENCE_WHAT(site, width, flags)), edit_reg(to), edit_imm(offset),
            edit_sym(k->k->find));
@@ -199,8 +201,7 @@ static int end_thread(struct fence_func *k, uint32_t at)
     if (s->guard != PTX_NONE)
         BEFORE(k, at, "@!%0 bra %1;", edit_guard(s), edit_sym(stays));
     BEFORE(k, at, "mov.u64 %0, %1;\nmov.u64 %2, 0;\ncall %3, (%0, %2);\nexit;", edit_reg(k->what),
-           edit_imm((int64_t)KFENCE_WHAT(site, 0, KFENCE_READS)), edit_reg(k->to[0]),
-           edit_sym(k->k->note));
+           edit_imm((int64_t)KFENCE_WHAT(site, 0, KFENCE_READS)), edit_reg(k->to[0]), edit_sym(k->k->note));
     edit_place_label(e, at, stays);
     edit_delete(e, at);
     return 0;

@@ -27,9 +27,9 @@ struct fence_func {
     struct fencing *k;
     struct check_func site;  // for check_site: its name and statements
     struct ptx_func *f;
-    uint32_t base, outside;   // the upper halves of the module's variable
-    uint32_t limit;           // bytes of shared memory
-    uint32_t to[FENCE_ROWS];  // fenced pointers
+    uint32_t base, outside;       // the upper halves of the module's variable
+    uint32_t limit;               // bytes of shared memory
+    uint32_t to[FENCE_ROWS];      // fenced pointers
     uint32_t narrow[FENCE_ROWS];  // and those into shared memory
     uint32_t low, high, bits, bad, what;
 };
