@@ -73,6 +73,11 @@ static bool has_layout(uint64_t modes)
 
 uint64_t modes_with_layout(uint64_t modes)
 {
+#define NEEDS(id, other)               \
+    if (modes >> OPTION_MODE_##id & 1) \
+        modes |= 1ull << OPTION_MODE_##other;
+    MODES_PARTS(NEEDS)
+#undef NEEDS
 #define GIVES(id, layout)                                    \
     if (modes >> OPTION_MODE_##id & 1 && !has_layout(modes)) \
         modes |= 1ull << OPTION_MODE_##layout;

@@ -15,8 +15,8 @@ bool modes_conflict(uint64_t modes, char *why, size_t size);
 // are.
 uint64_t modes_for_device(uint64_t modes, bool cpu_device);
 
-// Returns the modes with the layouts that they need (MODES_LAYOUTS), if they have none. Requires modes
-// without a conflict.
+// Returns the modes with those that they are built on (MODES_PARTS), and with the layouts that they need
+// (MODES_LAYOUTS), if they have none. Requires modes without a conflict.
 uint64_t modes_with_layout(uint64_t modes);
 
 // Returns whether the options make moat rewrite modules, so that the cache of rewritten modules matters.

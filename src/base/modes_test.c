@@ -44,6 +44,7 @@ static void bad_combinations(void **state)
 static void layouts(void **state)
 {
     assert_int_equal(modes_with_layout(BIT(CHECK)), BIT(CHECK) | BIT(PAGES));
+    assert_int_equal(modes_with_layout(BIT(SHADOW)), BIT(SHADOW) | BIT(CHECK) | BIT(PAGES));
     assert_int_equal(modes_with_layout(BIT(CHECK) | BIT(CANARY)), BIT(CHECK) | BIT(CANARY));
     assert_int_equal(modes_with_layout(BIT(COUNT) | BIT(API)), BIT(COUNT) | BIT(API));
     assert_int_equal(modes_with_layout(0), 0);

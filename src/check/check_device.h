@@ -36,6 +36,7 @@ struct check_device {
     CUdeviceptr directory, directory_write;  // for kernels, and for copies
     CUdeviceptr records, records_write;
     CUdeviceptr state;                                             // a struct kcheck_state
+    CUdeviceptr shadow;                                            // of check_host_shadow; 0: none
     CUmemGenericAllocationHandle zeros, pages[CHECK_TABLE_PAGES];  // 0: the page is zeros
     uint32_t pieces;                                               // of records that are mapped
     struct error_ring *ring;

@@ -28,6 +28,7 @@ struct module {
 };
 
 _Atomic(bool) check_host_on;
+const struct check_shadow *check_host_shadow;
 void (*check_host_first)(void);
 
 // Held over driver calls: whoever allocates, frees or launches waits for the driver anyway.
@@ -82,17 +83,44 @@ struct change {
     bool per_thread;
     bool freed;  // other contexts do not need it
     const struct context *current;
+    struct check_shadow_change shadow;
 };
+
+// Describes the change of a block for the shadow.
+static void change_block(struct change *c, uint64_t base, uint64_t size, bool live)
+{
+    c->shadow = (struct check_shadow_change){.base = base,
+                                             .size = size,
+                                             .live = live,
+                                             .ordered = c->ordered && !live,
+                                             .stream = c->stream,
+                                             .per_thread = c->per_thread};
+}
+
+static CUresult flush_shadow(struct check_device *d, struct context *ctx, const struct change *c)
+{
+    if (!check_host_shadow || !d->shadow || !c->shadow.size)
+        return CUDA_SUCCESS;
+    CUresult r = check_host_shadow->change(context_number(ctx), ctx, &c->shadow);
+    CUdeviceptr at = check_host_shadow->at(context_number(ctx));
+    d->version += at != d->shadow;
+    d->shadow = at;
+    return r;
+}
 
 static void flush_one(struct check_device *d, struct context *ctx, void *argument)
 {
     const struct change *c = argument;
     unsigned version = d->version;
-    if (c->ordered && ctx == c->current && check_device_flush_in(d, table, c->stream, c->per_thread))
-        return;
     if (c->ordered && c->freed && ctx != c->current)
         return;
-    CUresult r = check_device_flush(d, ctx, table);
+    CUresult r = flush_shadow(d, ctx, c);
+    if (d->version != version)
+        atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
+    if (!r && c->ordered && ctx == c->current && check_device_flush_in(d, table, c->stream, c->per_thread))
+        return;
+    if (!r)
+        r = check_device_flush(d, ctx, table);
     if (r && kernel_fault_ended(r)) {  // no kernel runs in the context any more
         set_stage(d, CHECK_DEVICE_FAILED);
     } else if (r) {
@@ -222,6 +250,7 @@ static void made(const struct track_copy *b)
     if (!check_host_on)
         return;
     int saved = errno;
+    change_block(&c, b->base, b->facts.family == TRACK_ANNOUNCED ? 0 : b->size, true);
     lock_take(&lock);
     if (b->facts.family == TRACK_GRAPH) {
         add = add_graph_block(b->base, b->size);
@@ -241,6 +270,13 @@ static void freed(uint64_t base, uint64_t serial)
     if (!check_host_on)
         return;
     int saved = errno;
+    if (check_host_shadow) {
+        unsigned section = epoch_enter();
+        const struct track_block *b = track_freed(base);
+        if (b && b->range.base == base && b->facts.serial == serial && b->facts.family != TRACK_ANNOUNCED)
+            change_block(&c, base, b->range.size, false);
+        epoch_leave(section);
+    }
     lock_take(&lock);
     if (!broken && check_table_mark(table, base, serial))
         flush(&c);
@@ -289,6 +325,8 @@ void check_host_free_in_order(uint64_t base, CUstream stream, bool per_thread)
     unsigned section = epoch_enter();
     const struct track_block *b = track_freed(base);
     uint64_t serial = b && b->range.base == base ? b->facts.serial : 0;
+    if (serial)
+        change_block(&c, base, b->range.size, false);
     epoch_leave(section);
     if (!check_host_on || !serial)
         return;
@@ -314,6 +352,8 @@ void check_host_waited(uint64_t ended)
 static void make(struct check_device *d, struct context *ctx)
 {
     CUresult r = check_device_make(d, ctx, table, guard.options.on_error == OPTION_ON_ERROR_TRAP);
+    if (!r && check_host_shadow)
+        r = check_host_shadow->make(context_number(ctx), ctx, &d->shadow);
     if (!r) {
         used = used > context_number(ctx) ? used : context_number(ctx) + 1;
         set_stage(d, CHECK_DEVICE_READY);
@@ -321,6 +361,8 @@ static void make(struct check_device *d, struct context *ctx)
     }
     const char *name = driver_result_name(r);
     check_device_unmake(d);
+    if (check_host_shadow)
+        check_host_shadow->gone(context_number(ctx));
     guard_count(GUARD_CHECK_NONE);
     guard_report_note("check: no table of buffers in a context (%s): its kernels are not checked",
                       name ? name : "an unknown error");
@@ -368,6 +410,8 @@ void check_host_context_gone(CUcontext context)
     struct check_device *d = &devices[context_number(ctx)];
     // Its memory has ended with it; the ring is the process's, and the driver has freed it too.
     *d = (struct check_device){.stage = CHECK_DEVICE_NONE};
+    if (check_host_shadow)
+        check_host_shadow->gone(context_number(ctx));
     atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
     unsigned number = context_number(ctx);
     struct modules_row *all = modules_take_all(client);
@@ -429,8 +473,17 @@ static void set_variables(struct context *ctx, CUcontext context, const struct c
             continue;
         if (!m->set_in[number])
             note_fresh(fresh, row);
-        struct kcheck_module value = {d->directory, d->records, d->state, m->number, d->heap, d->heap_bytes};
-        CUresult r = set_variable(ctx, row, broken ? (struct kcheck_module){0} : value);
+        struct kcheck_module value = {.directory = d->directory,
+                                      .records = d->records,
+                                      .state = d->state,
+                                      .number = m->number,
+                                      .heap = d->heap,
+                                      .heap_bytes = d->heap_bytes,
+                                      .shadow = d->shadow,
+                                      .shift = check_host_shadow ? check_host_shadow->shift : 0};
+        // Kernels load the shadow whatever happens; without a state they perform every access.
+        struct kcheck_module nothing = {.shadow = value.shadow, .shift = value.shift};
+        CUresult r = set_variable(ctx, row, broken ? nothing : value);
         m->set_in[number] = broken ? 0 : d->version;
         if (r && !noted) {
             const char *name = driver_result_name(r);

@@ -16,6 +16,28 @@
 #include "pass/pass_check.h"
 #include "rewrite/rewrite.h"
 
+// What --mode=shadow keeps beside the table: one shadow for each context, by its number (context_number).
+// Called with the lock of check_host.c held, and the context current.
+struct check_shadow_change {
+    uint64_t base, size;  // of a block; size 0: the shadow does not change
+    bool live;            // else freed
+    bool ordered;         // in the order of a stream, if the block is freed
+    CUstream stream;
+    bool per_thread;
+};
+struct check_shadow {
+    unsigned shift;  // see kcheck_shadow.h
+    // Makes the shadow of all blocks that are live. *at: its address for kernels.
+    CUresult (*make)(unsigned number, struct context *ctx, CUdeviceptr *at);
+    // Not ordered: complete when it returns.
+    CUresult (*change)(unsigned number, struct context *ctx, const struct check_shadow_change *c);
+    CUdeviceptr (*at)(unsigned number);  // its address now, which a change may have changed
+    void (*gone)(unsigned number);       // the context has ended, or could not be prepared
+    // Writes a sentence with the bytes around an address.
+    void (*text)(uint64_t address, char *text, size_t size);
+};
+extern const struct check_shadow *check_host_shadow;  // set before the start; NULL: there is none
+
 int check_host_start(void);  // 0 or -ENOMEM
 void check_host_after_fork(void);
 extern _Atomic(bool) check_host_on;  // set at the start; cleared when the driver shuts down

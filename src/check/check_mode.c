@@ -83,7 +83,8 @@ static bool free_(const struct mode_free *f, CUresult *r)
 
 static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
 {
-    rewrite_plan_add(plan, "check", true);
+    if (!check_host_shadow)  // --mode=shadow has a pass of its own
+        rewrite_plan_add(plan, "check", true);
 }
 
 static const enum guard_count left[PASS_CHECK_LEFTS] = {
@@ -94,7 +95,9 @@ static const enum guard_count left[PASS_CHECK_LEFTS] = {
 static void count_sites(const struct pass_check *c)
 {
     guard_add(GUARD_CHECK_KERNELS, c->nkernels);
-    for (uint32_t i = 0; i < c->nsites; i++)
+    if (check_host_shadow)
+        guard_add(GUARD_SHADOW_ACCESSES, c->nsites);
+    for (uint32_t i = 0; i < c->nsites && !check_host_shadow; i++)
         if (c->sites[i].width)  // else a call of free
             guard_count(c->sites[i].root == PASS_CHECK_OWN ? GUARD_CHECK_OWN
                         : c->sites[i].root == PASS_CHECK_PARAM || c->sites[i].root == PASS_CHECK_VARIABLE

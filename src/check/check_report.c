@@ -28,8 +28,9 @@
 #include "track/track.h"
 
 enum {
-    NEAR = 4096,       // bytes from a buffer within which a stray access is shown with it
-    PAUSE = 50000000,  // nanoseconds between two looks at the rings
+    NEAR = 4096,        // bytes from a buffer within which a stray access is shown with it
+    REDZONE = 1 << 30,  // the same for an access of a redzone
+    PAUSE = 50000000,   // nanoseconds between two looks at the rings
     STRAYS = 64,
 };
 
@@ -123,19 +124,47 @@ static void add_block(struct guard_finding *f, const struct context *ctx, uint64
                             : "the buffer has been freed since";
 }
 
-// Adds the buffer behind which a stray access is.
-static void add_nearest(struct guard_finding *f)
+// Adds the buffer that a stray access is nearest to, if it is less than `before` bytes behind it or at most
+// `behind` bytes before it.
+static void add_nearest(struct guard_finding *f, uint64_t before, uint64_t behind, const char *note)
 {
     unsigned section = epoch_enter();
-    const struct track_block *b = track_before(f->address, NEAR);
-    const struct track_block *behind = track_after(f->address, f->address + KCHECK_GRANULE + 1);
-    if (behind && (!b || behind->range.base - f->address < f->address - track_end(b)))
-        b = behind;
+    const struct track_block *b = track_before(f->address, before);
+    const struct track_block *next = track_after(f->address, f->address + behind + 1);
+    if (next && (!b || next->range.base - f->address < f->address - track_end(b)))
+        b = next;
     if (b && !f->nbuffers) {
         f->buffers[f->nbuffers++] = track_copy(b, false);
-        f->note = "this is the nearest buffer: the pointer was in no buffer, or at the end of one";
+        f->note = note;
     }
     epoch_leave(section);
+}
+
+// Adds the buffer that an access starts in.
+static void add_start(struct guard_finding *f)
+{
+    unsigned section = epoch_enter();
+    const struct track_block *b = track_live(f->address);
+    if (b)
+        f->buffers[f->nbuffers++] = track_copy(b, false);
+    epoch_leave(section);
+}
+
+// Adds the buffer whose redzone an access is in: the one that it starts in, or the nearest one that is live,
+// unless the freed one that the record names is nearer.
+static void add_redzone(struct guard_finding *f, const struct context *ctx, uint64_t base, uint64_t size)
+{
+    add_start(f);
+    if (f->nbuffers)
+        return;
+    struct guard_finding freed = {.address = f->address};
+    if (size & KCHECK_FREED)
+        add_block(&freed, ctx, base, size);
+    uint64_t end = base + (size & KCHECK_SIZE), far = f->address - end;
+    bool named = freed.nbuffers && f->address >= end;
+    add_nearest(f, named && far < REDZONE ? far + 1 : REDZONE, named && far < REDZONE ? far : REDZONE, NULL);
+    if (!f->nbuffers && named)
+        f->buffers[f->nbuffers++] = freed.buffers[0];
 }
 
 // Describes an access that has ended its kernel.
@@ -373,10 +402,13 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     bool placed = r->kind == KCHECK_OUTSIDE_VARIABLE && site && site->space != PASS_CHECK_IN_GLOBAL;
     if (placed)
         add_place(&f, site, r->payload[1], r->payload[3]);
+    else if (r->kind == KCHECK_REDZONE)
+        add_redzone(&f, ctx, r->payload[2], r->payload[3]);
     else
         add_block(&f, ctx, r->payload[2], r->payload[3]);
     if (r->kind == KCHECK_STRAY && is_placed(r->address))
-        add_nearest(&f);
+        add_nearest(&f, NEAR, KCHECK_GRANULE,
+                    "this is the nearest buffer: the pointer was in no buffer, or at the end of one");
     else if (r->kind == KCHECK_STRAY)
         add_fatal(&f, r);
     if (r->kind == KCHECK_OUTSIDE_VARIABLE && site && !placed)
@@ -393,6 +425,11 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     if (r->kind == KCHECK_IN_HEAP)
         f.note = "it is in the heap of malloc in kernels, and in no buffer of it";
     f.type = type_of(r, &f, site);
+    static char bytes[200];  // under the lock
+    if (check_host_shadow && !placed) {
+        check_host_shadow->text(f.address, bytes, sizeof bytes);
+        f.more[6] = bytes;
+    }
     f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
     f.more[1] = f.in_function ? callers() : known_before(r->payload[4], number, site);
     if (site && site->width)  // else a call of free

@@ -20,8 +20,8 @@ static int set_and_close(const char *variable, struct out *o)
 static bool wants_torch_alloc(const struct options *options)
 {
     const struct option_set *set = options->set;
-    bool sees_buffers =
-        options->mode & (1 << OPTION_MODE_CANARY | 1 << OPTION_MODE_PAGES | 1 << OPTION_MODE_CHECK);
+    bool sees_buffers = options->mode & (1 << OPTION_MODE_CANARY | 1 << OPTION_MODE_PAGES |
+                                         1 << OPTION_MODE_CHECK | 1 << OPTION_MODE_SHADOW);
     for (size_t i = 0; sees_buffers && set && i < set->table->count; i++)
         if (set->table->rows[i].offset == offsetof(struct options, torch_alloc))
             return options->torch_alloc || set->sources[i].origin == OPTION_BY_DEFAULT;

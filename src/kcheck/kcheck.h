@@ -80,6 +80,10 @@ struct kcheck_module {
     // The heap of malloc in kernels (kheap.h) and its size. 0: the context has none whose blocks can be found
     // by their addresses.
     uint64_t heap, heap_bytes;
+    // Device address of the shadow (kcheck_shadow.h), a multiple of its size; 0: there is none.
+    uint64_t shadow;
+    uint32_t shift;  // of the shadow
+    uint32_t zero;   // always 0, and no compiler knows it
 };
 
 // --- hidden parameters -------------------------------------------------------------------------------------
@@ -159,6 +163,7 @@ enum kcheck_kind {
     KCHECK_OUTSIDE_VARIABLE,  // KCHECK_VARIABLE_LEFT
     KCHECK_MISALIGNED,        // KCHECK_ALIGNED, and nothing else is wrong
     KCHECK_STRAY,        // the address is in no block that is tracked: performed; the host asks the driver
+    KCHECK_REDZONE,      // the same, and the shadow says that there is nothing
     KCHECK_IN_HEAP,      // the address is in the heap of malloc in kernels, and in no block of it
     KCHECK_DOUBLE_FREE,  // KCHECK_FREES: the block was freed
     KCHECK_BAD_FREE,     // KCHECK_FREES: malloc never returned the address

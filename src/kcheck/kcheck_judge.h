@@ -18,6 +18,7 @@
 //                   in a freed block               KCHECK_USE_FREED
 //                   in the first 64 KiB            KCHECK_NULL
 //                   in the heap of malloc in kernels   KCHECK_IN_HEAP: nobody else has that memory
+//                   else, if there is a shadow and it forbids the access, KCHECK_REDZONE
 //                   else                           KCHECK_STRAY, performed: the memory may be someone else's
 //
 // What would be performed but is not aligned is KCHECK_MISALIGNED.
@@ -25,6 +26,7 @@
 #define MOAT_KCHECK_KCHECK_JUDGE_H
 
 #include "kcheck/kcheck.h"
+#include "kcheck/kcheck_shadow.h"
 #include "kcheck/kcheck_state.h"
 #include "kheap/kfind.h"
 #include "kprim/kprim.h"
@@ -78,7 +80,9 @@ KPRIM struct kcheck_block kcheck_judge_search(uint64_t records, uint64_t first, 
     }
 }
 
-KPRIM_FAR struct kcheck_block kcheck_judge_look(uint64_t directory, uint64_t records, uint64_t address)
+// Returns the block of the record that describes an address, which may end before it; for a mixed slot the
+// one that contains the address. A base of 0: none.
+KPRIM_FAR struct kcheck_block kcheck_judge_near(uint64_t directory, uint64_t records, uint64_t address)
 {
     struct kcheck_block none = {0, 0};
     if (address >> KCHECK_ADDRESS_BITS)
@@ -90,7 +94,7 @@ KPRIM_FAR struct kcheck_block kcheck_judge_look(uint64_t directory, uint64_t rec
     struct kcheck_block b = {kprim_get64(at), kprim_get64(at + 8)};
     if (b.size & KCHECK_MIXED)
         return kcheck_judge_search(records, b.size & KCHECK_SIZE, address);
-    return kcheck_judge_contains(b, address) ? b : none;
+    return b;
 }
 
 // Returns whether the address is in the heap of malloc in kernels.
@@ -111,7 +115,8 @@ KPRIM struct kcheck_block kcheck_judge_find(const struct kcheck_module *m, uint6
 {
     if (kcheck_judge_in_heap(m, address))
         return kcheck_judge_look_in_heap(m->heap, address);
-    return kcheck_judge_look(m->directory, m->records, address);
+    struct kcheck_block b = kcheck_judge_near(m->directory, m->records, address), none = {0, 0};
+    return kcheck_judge_contains(b, address) ? b : none;
 }
 
 // Returns the live block that ends at the address, or a base of 0.
@@ -141,6 +146,17 @@ KPRIM bool kcheck_judge_is_good(const struct kcheck_module *m, const struct kche
     return false;
 }
 
+// Returns whether the shadow forbids one of the bytes. It is read anew: it may have changed since the quick
+// test, for a kernel that runs on while the program allocates.
+KPRIM bool kcheck_judge_is_forbidden(const struct kcheck_module *m, const struct kcheck_access *a)
+{
+    if (!m->shadow)
+        return false;
+    uint64_t last = a->address + a->width - 1, byte = m->shadow + kcheck_shadow_offset(m->shift, last);
+    uint64_t word = kprim_ld64(byte & ~(uint64_t)7, KPRIM_RELAXED);
+    return kcheck_shadow_is_wrong(m->shift, (uint8_t)(word >> (byte & 7) * 8), last, 1);
+}
+
 KPRIM struct kcheck_judgement kcheck_judge_by_address(const struct kcheck_module *m,
                                                       const struct kcheck_access *a)
 {
@@ -149,10 +165,14 @@ KPRIM struct kcheck_judgement kcheck_judge_by_address(const struct kcheck_module
         return (struct kcheck_judgement){0, here};
     if (here.size & KCHECK_FREED)
         return (struct kcheck_judgement){KCHECK_USE_FREED, here};
-    uint32_t kind = a->address < KCHECK_NULL_PAGE         ? KCHECK_NULL
-                    : kcheck_judge_in_heap(m, a->address) ? KCHECK_IN_HEAP
-                                                          : KCHECK_STRAY;
-    return (struct kcheck_judgement){kind, here};
+    if (a->address < KCHECK_NULL_PAGE)
+        return (struct kcheck_judgement){KCHECK_NULL, here};
+    if (kcheck_judge_in_heap(m, a->address))
+        return (struct kcheck_judgement){KCHECK_IN_HEAP, here};
+    if (kcheck_judge_is_forbidden(m, a))
+        return (struct kcheck_judgement){KCHECK_REDZONE,
+                                         kcheck_judge_near(m->directory, m->records, a->address)};
+    return (struct kcheck_judgement){KCHECK_STRAY, here};
 }
 
 KPRIM struct kcheck_judgement kcheck_judge_by_root(const struct kcheck_module *m,

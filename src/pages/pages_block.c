@@ -13,6 +13,7 @@
 #include "pages/pages_address.h"
 #include "pages/pages_map.h"
 #include "pages/pages_packed.h"
+#include "pages/pages_redzone.h"
 #include "share/share.h"
 #include "core/slab_pool.h"
 #include "context/context_copy.h"
@@ -48,8 +49,9 @@ static void release(struct epoch_node *node)
 
 static uint32_t units_of(const struct pages_memory *m)
 {
-    uint64_t units = m->bytes >> PAGES_ADDRESS_BITS;
-    return (uint32_t)(units + (m->slab ? 1 : units < MOST_GAP ? units : MOST_GAP));
+    uint64_t units = m->bytes >> PAGES_ADDRESS_BITS, gap = m->slab ? 1 : units < MOST_GAP ? units : MOST_GAP;
+    uint64_t redzone = (pages_redzone(m->asked) + PAGES_ADDRESS_UNIT - 1) >> PAGES_ADDRESS_BITS;
+    return (uint32_t)(units + (gap > redzone ? gap : redzone));
 }
 
 static bool too_many(void)
@@ -61,7 +63,8 @@ static bool too_many(void)
 static int map(struct pages_block *b, uint64_t peers)
 {
     b->units = units_of(&b->memory);
-    if (pages_map(b->memory.handle, b->memory.bytes, b->units, b->device, peers, &b->range.base))
+    b->front = pages_redzone_front(b->size, b->memory.offset);
+    if (pages_map(b->memory.handle, b->memory.bytes, b->front, b->units, b->device, peers, &b->range.base))
         return -1;
     b->range.size = b->memory.bytes;
     b->base = b->range.base + b->memory.offset;
@@ -304,7 +307,7 @@ void pages_block_dispose(struct pages_block *b)
     share_withdraw(b->base);
     if (b->memory.view)
         pages_packed_give(&b->memory);
-    else if (pages_unmap(b->range.base, b->range.size, b->units))
+    else if (pages_unmap(b->range.base, b->range.size, b->front, b->units))
         pages_memory_give(&b->memory);
     if (!b->memory.view)
         atomic_fetch_sub_explicit(&maps, 1, memory_order_relaxed);

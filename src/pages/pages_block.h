@@ -28,6 +28,7 @@ struct pages_block {
     struct index_item range;  // first member; the mapped range
     uint64_t base, size;      // the program's buffer
     uint32_t units;           // of addresses, with the gap
+    uint32_t front;           // units before it that are free for its redzone
     CUdevice device;
     // The context that was current; NULL: destroyed, and the buffer is a pool's. Relaxed: it stands alone.
     _Atomic(CUcontext) context;

@@ -8,6 +8,7 @@
 #include "core/lock.h"
 #include "core/guard.h"
 #include "pages/pages_address.h"
+#include "pages/pages_redzone.h"
 #include "core/slab_pool.h"
 
 // Each small buffer at addresses of its own takes an entry of the GPU's TLB. Measured on an H200
@@ -178,7 +179,7 @@ bool pages_memory_is_packed(uint64_t size)
 {
     // --mode=check looks at each access itself, and needs the distance between small buffers.
     int small = guard.options.pages_small;
-    return size < least_own &&
+    return size < least_own && size + pages_redzone(size) <= PAGES_ADDRESS_UNIT &&
            (small == OPTION_PAGES_SMALL_PACKED ||
             (small == OPTION_PAGES_SMALL_AUTO && guard.options.mode >> OPTION_MODE_CHECK & 1));
 }

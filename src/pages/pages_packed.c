@@ -11,6 +11,7 @@
 #include "core/slab_pool.h"
 #include "pages/pages_address.h"
 #include "pages/pages_map.h"
+#include "pages/pages_redzone.h"
 #include "track/track.h"
 
 enum {
@@ -84,7 +85,7 @@ static uint32_t units_of(uint64_t stride)
 
 uint64_t pages_packed_shape(uint64_t size, uint64_t unit, uint64_t *stride)
 {
-    class_of(size + PAGES_PACKED_GAP, unit, stride);
+    class_of(size + pages_redzone(size), unit, stride);
     return units_of(*stride) * PAGES_ADDRESS_UNIT;
 }
 
@@ -151,7 +152,7 @@ static struct pages_view *retire_view(struct pages_view *v)
 static void unmap_view(struct pages_view *v, const struct packed_slab *s)
 {
     if (v)
-        pages_unmap(v->base, bytes_of(s), s->units + 1);
+        pages_unmap(v->base, bytes_of(s), 0, s->units + 1);
     if (v)
         slab_pool_put(&views, v);
 }
@@ -163,7 +164,7 @@ static struct pages_view *map_view(struct packed_slab *s, uint64_t peers)
         return NULL;
     *v = (struct pages_view){.slab = s, .peers = peers};
     // The unit behind the slab stays unmapped.
-    if (!pages_map(s->handle, bytes_of(s), s->units + 1, s->device, peers, &v->base)) {
+    if (!pages_map(s->handle, bytes_of(s), 0, s->units + 1, s->device, peers, &v->base)) {
         track_divided(v->base, bytes_of(s), s->stride);
         return v;
     }
@@ -269,7 +270,7 @@ int pages_packed_take(CUdevice device, uint64_t size, uint64_t peers, struct pag
                       uint64_t *slot, uint64_t *stride)
 {
     uint64_t unit = context_device_of(device)->alignment;
-    unsigned class = class_of(size + PAGES_PACKED_GAP, unit, stride);
+    unsigned class = class_of(size + pages_redzone(size), unit, stride);
     int err = 0;
     assert(class < CLASSES);
     struct packed_slab *s = slab_for(device, class, *stride, size, peers, &err);

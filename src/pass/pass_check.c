@@ -317,11 +317,11 @@ static int analyse(struct check_func *k)
         err = arrays(k);
     if (!err)
         err = check_plan(k);
-    if (!err)
+    if (!err && !k->k->shadow.shift)
         err = check_find_passes(k);
     if (!err)
         err = check_find_calls_of_free(k);
-    return err ? err : check_need(k);
+    return err || k->k->shadow.shift ? err : check_need(k);
 }
 
 // f: the copy that is rewritten. proof: NULL for functions that are no kernels. `rest`: the variant that
@@ -340,7 +340,7 @@ static int open_function(struct check_func *k, struct checking *all, uint32_t in
                              .hidden = PTX_NONE};
     arena_init(&k->arena, 0);
     k->left.name = k->name;
-    k->most_pairs = most_pairs(all, f);
+    k->most_pairs = all->shadow.shift ? 0 : most_pairs(all, f);
     int err = edit_error(all->c->edit);
     return err ? err : analyse(k);
 }
@@ -416,6 +416,8 @@ static int find_slots(struct checking *k)
     if (!order || !k->slots)
         return -ENOMEM;
     memset(k->slots, 0, (n + 1u) * sizeof *k->slots);
+    if (k->shadow.shift)  // bounds are not passed
+        return 0;
     int err = check_call_order(k, order);
     for (uint32_t i = 0; i < n && !err && order[i] != PTX_NONE; i++) {
         struct ptx_func *f = k->copies[order[i]];
@@ -550,14 +552,20 @@ static int rewrite(struct checking *k)
     return err ? err : keep_result(k);
 }
 
+int check_module(struct checking *k)
+{
+    struct str text = k->c->m->source.text;
+    k->tag = XXH3_64bits(text.ptr, text.len) & ((1u << KCHECK_TAG_BITS) - 1);
+    int err = k->c->result->nfuncs ? rewrite(k) : 0;
+    map_free(&k->by_sym);
+    vec_free(&k->sites);
+    vec_free(&k->kernels);
+    vec_free(&k->funcs);
+    return err;
+}
+
 int pass_check(struct pass_context *c)
 {
-    struct str text = c->m->source.text;
-    struct checking k = {.c = c, .tag = XXH3_64bits(text.ptr, text.len) & ((1u << KCHECK_TAG_BITS) - 1)};
-    int err = c->result->nfuncs ? rewrite(&k) : 0;
-    map_free(&k.by_sym);
-    vec_free(&k.sites);
-    vec_free(&k.kernels);
-    vec_free(&k.funcs);
-    return err;
+    struct checking k = {.c = c};
+    return check_module(&k);
 }

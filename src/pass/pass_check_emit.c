@@ -205,6 +205,10 @@ static void check_range(struct check_func *k, uint32_t segment, const struct che
         return;
     }
     address_of(k, segment, r);
+    if (check_by_shadow(k, r->root)) {
+        check_shadow_range(k, at, r, guard, more);
+        return;
+    }
     struct ptx_operand base = bounds(k, at, r, k->t);
     take_rest(k, at, r, PTX_NONE);
     BEFORE(k, at, "sub.u64 %0, %0, %1;", edit_reg(k->t), base);
@@ -294,19 +298,21 @@ void check_prepare(struct check_func *k, uint32_t at, const struct check_access 
 {
     const struct pass_check_site *site = &k->k->sites.items[a->site];
     uint32_t flags = site->flags, number = KCHECK_SITE(k->k->tag, a->site);
-    bool global = check_is_global((enum ptx_space)a->mem.space);
-    if (root_of(k, at, a->root))
+    bool shadow = check_by_shadow(k, a->root), global = check_is_global((enum ptx_space)a->mem.space);
+    if (shadow)  // the address decides
+        BEFORE(k, at, "mov.u64 %0, 0;", edit_reg(k->root));
+    else if (root_of(k, at, a->root))
         flags |= KCHECK_ROOT;
-    if (check_is_variable(a->root) || !global)
+    if (!shadow && (check_is_variable(a->root) || !global))
         flags |= KCHECK_VARIABLE_LEFT;
-    if (check_is_dynamic(k, a->root))
+    if (!shadow && check_is_dynamic(k, a->root))
         flags |= KCHECK_DYNAMIC;
     if (a->align > 1)
         flags |= KCHECK_ALIGNED;
     BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->what),
            edit_imm((int64_t)KCHECK_WHAT(number, a->mem.bytes, flags)));
     // A web may hold numbers as well as pointers; those have no bounds.
-    if (a->root.kind == ROOTS_WEB && global)
+    if (a->root.kind == ROOTS_WEB && global && !shadow)
         BEFORE(k, at, "setp.eq.u64 %0, %1, 0;\n@%0 mov.u64 %2, %3;", edit_reg(k->bad), edit_reg(k->root),
                edit_reg(k->what),
                edit_imm((int64_t)KCHECK_WHAT(number, a->mem.bytes, site->flags | (flags & KCHECK_ALIGNED))));
@@ -378,9 +384,13 @@ static void slow_access(struct check_func *k, uint32_t at, const struct check_ac
         BEFORE(k, at, "@!%0 bra %1;", edit_guard(s), edit_sym(next));
     check_address(k, at, addr);
     struct check_range alone;
-    bool known = own_range(k, a, &alone);
+    bool shadow = check_by_shadow(k, a->root), known = !shadow && own_range(k, a, &alone);
     if (known)
         inside_alone(k, at, a, &alone, perform);
+    if (shadow) {
+        check_shadow_access(k, at, k->t, a->mem.bytes, (struct ptx_operand){.kind = PTX_SINK}, k->bad, false);
+        BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(perform));
+    }
     // Outside of global memory, what has no bounds is performed; KCHECK_ACCESS knows nothing of it.
     const struct check_bounds *b = check_bounds_of(k, a->root);
     if (b && !check_is_global((enum ptx_space)a->mem.space))
@@ -478,6 +488,8 @@ void check_emit(struct check_func *k)
                    edit_sym_at(k->hidden, offsetof(struct kcheck_hidden, launch)), edit_sym(k->k->enter));
     check_bounds_registers(k);
     check_bounds_entry(k);
+    if (k->k->shadow.shift)
+        check_shadow_entry(k);
     for (size_t i = 0; i < k->frees.len; i++)
         check_emit_free(k, &k->frees.items[i]);
     for (uint32_t b = 0; b < k->cfg->nblocks && !edit_error(k->k->c->edit); b++)

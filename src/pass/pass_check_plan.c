@@ -61,6 +61,18 @@ static uint32_t align_of(const struct ptx_mem *mem)
     return mem->bytes & (mem->bytes - 1) ? 1 : mem->bytes;
 }
 
+bool check_is_shadowed(const struct check_func *k, struct roots_of root, enum ptx_space space)
+{
+    bool elsewhere = (root.kind == ROOTS_OTHER || root.kind == ROOTS_GENERIC) && space == PTX_SPACE_GENERIC;
+    bool variable = check_is_variable(root) && roots_space(k->roots->m, root) != PTX_SPACE_GLOBAL;
+    return check_is_global(space) && !elsewhere && !variable;
+}
+
+bool check_by_shadow(const struct check_func *k, struct roots_of root)
+{
+    return k->k->shadow.shift && !check_is_variable(root);
+}
+
 // Whether the access is inside its variable and aligned whatever the program does.
 static bool is_right(const struct check_func *k, const struct check_access *a)
 {
@@ -89,7 +101,11 @@ static bool find_access(struct check_func *k, uint32_t stmt, struct check_access
             (struct check_access){.stmt = stmt, .row = (uint8_t)i, .mem = mem[i], .align = align_of(&mem[i])};
         a->root = roots_address(k->roots, stmt, mem[i].addr);
         enum ptx_space space = ptx_space_is((enum ptx_space)mem[i].space);
-        if (!check_reaches(k, a->root, space))
+        if (k->k->shadow.shift && !check_is_shadowed(k, a->root, space))
+            continue;
+        if (check_by_shadow(k, a->root))
+            found = true;
+        else if (!check_reaches(k, a->root, space))
             k->left.left[check_why_unknown(space)]++;
         else
             found = roots_space(k->roots->m, a->root) == PTX_SPACE_GLOBAL || !is_right(k, a);
@@ -214,6 +230,8 @@ static bool make_range(struct check_func *k, const struct check_access *a, uint3
                                   .guard_value = REACH_NONE,
                                   .guard_negated = s->guard_negated,
                                   .low = addr->value,
+                                  .first_width = a->mem.bytes,
+                                  .last_width = a->mem.bytes,
                                   .pair = PTX_NONE};
     if (__builtin_add_overflow(addr->value, (int64_t)a->mem.bytes, &range->high))
         range->high = INT64_MAX;
@@ -243,7 +261,9 @@ static bool make_aligned_range(struct check_func *k, const struct check_access *
                                struct check_range *range)
 {
     bool can = make_range(k, a, first, range);
-    check_alignment(k, a, range);
+    // What the shadow says holds for aligned accesses; KCHECK_ACCESS is asked about others where it matters.
+    if (!check_by_shadow(k, range->root))
+        check_alignment(k, a, range);
     return can;
 }
 
@@ -268,16 +288,29 @@ static bool merge_alignment(struct check_range *r, const struct check_range *wit
     return true;
 }
 
+// Returns how many bytes one test with the shadow may reach. With granules of 8 bytes it looks at both ends, and
+// the narrowest redzone does not fit between them.
+static int64_t shadow_span(const struct check_func *k)
+{
+    return k->k->shadow.shift == 7 ? 128 : KCHECK_SHADOW_GAP;
+}
+
 // Adds a range to the segment, or makes one of two that have the same base. Ranges of addresses without a
-// root stay apart, because their buffers may be different ones.
+// root stay apart, because their buffers may be different ones; the shadow tells them apart by the distance.
 static int add_range(struct check_func *k, struct check_segment *g, struct check_range range)
 {
-    for (uint32_t i = g->first_range; range.root.kind != ROOTS_OWN && i < k->ranges.len; i++) {
+    bool shadow = check_by_shadow(k, range.root), may = shadow || range.root.kind != ROOTS_OWN;
+    for (uint32_t i = g->first_range; may && i < k->ranges.len; i++) {
         struct check_range *r = &k->ranges.items[i];
         int64_t low = range.low < r->low ? range.low : r->low,
                 high = range.high > r->high ? range.high : r->high;
-        if (!is_same_base(r, &range) || high - low > INT32_MAX || !merge_alignment(r, &range))
+        if (!is_same_base(r, &range) || high - low > (shadow ? shadow_span(k) : INT32_MAX) ||
+            !merge_alignment(r, &range))
             continue;
+        if (range.low < r->low)
+            r->first_width = range.first_width;
+        if (range.high > r->high)
+            r->last_width = range.last_width;
         r->low = low;
         r->high = high;
         return 0;
@@ -393,7 +426,7 @@ int check_plan(struct check_func *k)
     for (uint32_t b = 0; b < k->cfg->nblocks && !err; b++)
         if (k->cfg->graph->rank[b] != GRAPH_NONE)
             err = plan_block(k, b);
-    for (uint32_t i = 0; i < k->ranges.len && !err; i++) {
+    for (uint32_t i = 0; i < k->ranges.len && !err && !k->k->shadow.shift; i++) {
         struct check_range *r = &k->ranges.items[i];
         if (r->root.kind == ROOTS_PARAM)
             r->pair = check_pair(k, r->root.id, (uint32_t)(r->high - r->low));

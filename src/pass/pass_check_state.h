@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "flow/multiples.h"
 #include "kcheck/kcheck.h"
+#include "kcheck/kcheck_shadow.h"
 #include "pass/pass.h"
 #include "pass/pass_check.h"
 
@@ -34,6 +35,11 @@ struct checking {
     struct check_slots **slots;  // by index of result->funcs: NULL if the function's callers pass no bounds
     struct map by_sym;           // names of the program's functions, to indices
     uint32_t tag;                // of the text
+    // Accesses are compared with the shadow (pass_check_shadow.c) in place of bounds; shift 0: they are not.
+    struct {
+        unsigned shift;
+        bool unloaded;  // the byte of the shadow is not loaded, and nothing is found
+    } shadow;
     uint32_t counted_to, lines;  // the text before counted_to has so many line breaks
     VEC(struct pass_check_site) sites;
     VEC(struct pass_check_kernel) kernels;
@@ -59,6 +65,7 @@ struct check_range {
     uint32_t guard_value;  // what it holds
     bool guard_negated;
     int64_t low, high;
+    uint32_t first_width, last_width;  // of the accesses at both ends
     // 0: aligned whenever it is inside. Else the byte at `aligned_at` from the base on must be at a multiple
     // of `align`; by_host: the pair accepts nothing unless it is.
     uint32_t align;
@@ -120,6 +127,13 @@ struct check_pass {
     uint32_t base, size;  // registers
 };
 
+// Registers of a function whose accesses are compared with the shadow.
+struct check_shadow_regs {
+    uint32_t base, zero;  // upper half of the shadow's address; kcheck_module.zero
+    uint32_t there;       // the base is known, PTX_NONE where it always is
+    uint32_t at, low, high, byte, next, offset, rest;
+};
+
 // What is saved while KCHECK_ACCESS runs for a statement: registers that live there, a slice of k->saved.
 struct check_saved {
     uint32_t first, n;
@@ -176,12 +190,17 @@ struct check_func {
     uint32_t t, base, limit, size, root, what, verdict, bad, other;
     uint32_t word, first, slot, x, ok, any, at_frame;
     uint32_t narrow, narrow_base, narrow_limit;  // of 32 bits
+    struct check_shadow_regs shadow_regs;
 };
 
 // pass_check_plan.c: finds accesses, segments and pairs. 0 or a negative code.
 int check_plan(struct check_func *k);
 bool check_is_pure(const struct check_func *k, const struct ptx_stmt *s);
 bool check_is_memory(enum ptx_space space);
+// With a shadow, whether accesses of a space are checked, and whether it is the shadow that is asked about
+// those with a root: for variables, whose bounds are constants, it is not.
+bool check_is_shadowed(const struct check_func *k, struct roots_of root, enum ptx_space space);
+bool check_by_shadow(const struct check_func *k, struct roots_of root);
 // Returns why an access of a space has no bounds.
 enum pass_check_left check_why_unknown(enum ptx_space space);
 // Whether the value is defined at or after a statement of the statement's block.
@@ -284,6 +303,20 @@ void check_restore(struct check_func *k, uint32_t at, uint32_t stmt);
 int check_plan_whole(struct check_func *k, uint32_t stmt);
 void check_emit_whole(struct check_func *k, struct check_whole *w);
 void check_place_wholes(struct check_func *k);
+
+// pass_check_shadow.c: --mode=shadow.
+// Code at the entry of a function.
+void check_shadow_entry(struct check_func *k);
+// Sets `bad` if the shadow forbids an access of `width` bytes at the address in a register of 64 bits;
+// `more`: it may be set already. guard: kind PTX_SINK without.
+void check_shadow_access(struct check_func *k, uint32_t at, uint32_t address, uint32_t width,
+                         struct ptx_operand guard, uint32_t bad, bool more);
+// The same for both ends of a range, whose first byte is at the address in k->t.
+void check_shadow_range(struct check_func *k, uint32_t at, const struct check_range *r,
+                        struct ptx_operand guard, bool more);
+
+// pass_check.c: rewrites a module whose `shadow` is set. 0 or a negative code.
+int check_module(struct checking *k);
 
 // pass_check_prove.c: proofs of kernels.
 // Builds the proof of a kernel whose checks are planned, and fills the proof of its row. 0 or -ENOMEM.

@@ -105,7 +105,9 @@ int check_plan_whole(struct check_func *k, uint32_t stmt)
             continue;
         }
         a.root = roots_address(k->roots, stmt, mem[i].addr);
-        if (!check_reaches(k, a.root, space)) {
+        if (k->k->shadow.shift && !check_is_shadowed(k, a.root, space))
+            continue;
+        if (!check_by_shadow(k, a.root) && !check_reaches(k, a.root, space)) {
             k->left.left[check_why_unknown(space)]++;
             continue;
         }
@@ -160,12 +162,34 @@ static void only_if_made(struct check_func *k, uint32_t at, const struct check_a
         BEFORE(k, at, "@!%1 mov.pred %0, 0;", edit_reg(k->bad), edit_guard(s));
 }
 
+// The same with the shadow, which is asked about the first and the last byte.
+static void check_shadow_whole(struct check_func *k, uint32_t at, const struct check_access *a)
+{
+    const struct ptx_stmt *s = &k->f->stmts[a->stmt];
+    struct ptx_operand guard = {.kind = PTX_SINK};
+    if (s->guard != PTX_NONE)
+        guard = edit_guard(s);
+    count_bytes(k, at, &a->mem);
+    check_shadow_access(k, at, k->t, 1, guard, k->bad, false);
+    BEFORE(k, at, "add.u64 %0, %1, %2;\nsub.u64 %0, %0, 1;", edit_reg(k->root), edit_reg(k->t),
+           edit_reg(k->limit));
+    check_shadow_access(k, at, k->root, 1, guard, k->bad, true);
+    // KCHECK_ACCESS gets no bounds.
+    BEFORE(k, at, "mov.u64 %0, 0;\nmov.u64 %1, 0;\nmov.pred %2, 0;", edit_reg(k->base), edit_reg(k->size),
+           edit_reg(k->ok));
+    only_if_made(k, at, a);
+}
+
 // Sets k->t to the address, k->limit to the bytes, k->ok if the access is inside, and k->bad if it has to be
 // judged.
 static void check_one(struct check_func *k, uint32_t at, const struct check_access *a)
 {
     struct check_range range = {0};
     check_address(k, at, a->mem.addr);
+    if (check_by_shadow(k, a->root)) {
+        check_shadow_whole(k, at, a);
+        return;
+    }
     if (a->root.kind == ROOTS_OWN)
         check_lookup(k, EDIT_BEFORE, at, edit_reg(k->t), k->base, k->size);
     else

@@ -11,7 +11,7 @@ device=${GUARD_DEVICE:-cpu} count=3000
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 passed=0 failed=0
-for options in --mode={api,pages,canary,check,count,off} '--mode=api --heap'; do
+for options in --mode={api,pages,canary,check,shadow,count,off} '--mode=api --heap'; do
     # An empty cache: modules are compiled, written and read.
     # shellcheck disable=SC2086
     XDG_CACHE_HOME=$T/cache timeout 120 "$MOAT" --device="$device" $options "$BUILD/tool/cancel_threads" \

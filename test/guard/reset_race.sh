@@ -22,7 +22,7 @@ race() {  # race MODE WHAT...
 
 all() {  # all WHAT...: in each mode
     local mode
-    for mode in off api canary pages count check; do
+    for mode in off api canary pages count check shadow; do
         race "$mode" "$@"
         if { [ $status = 0 ] || [ $status = 97 ]; } && [ -z "$others" ] &&
             grep -q 'rounds, .* resets' "$T/out"; then

@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What --mode=shadow costs kernels: eight small ones (shadow_kernels.cu), as the driver compiles their PTX,
+# under --mode=check, and under --mode=shadow by encoding, with the load of the shadow and without, with
+# proofs and without. SHADOW_ROUNDS rounds in turns, the least time of each. Prints a table of ratios over the
+# first column. SHADOW_DEVICE=cpu SHADOW_SHIFT=12 tries the script where there is no GPU.
+set -u
+here=$(dirname "$0")
+DEVICE=${SHADOW_DEVICE:-gpu} ROUNDS=${SHADOW_ROUNDS:-3}
+[ "$DEVICE" = cpu ] || nvidia-smi -L >/dev/null 2>&1 ||
+    { echo 'shadow-gpu.sh: no GPU on this machine' >&2; exit 0; }
+command -v nvcc >/dev/null || { echo 'shadow-gpu.sh: no nvcc on this machine' >&2; exit 0; }
+T=$(mktemp -d)
+trap 'rm -rf "$T"' EXIT
+export XDG_CACHE_HOME=$T/cache
+nvcc -O3 -std=c++17 -gencode arch=compute_80,code=compute_80 -cudart shared -L"$BUILD/lib/moat" \
+    -o "$T/kernels" "$here/shadow_kernels.cu" || exit 1
+
+run() {  # run LABEL OPTION...: rows LABEL NAME MICROSECONDS
+    local label=$1
+    shift
+    if ! timeout 100 "$MOAT" --device="$DEVICE" "$@" \
+        "$T/kernels" "${SHADOW_REPEATS:-10}" "${SHADOW_SHIFT:-0}" \
+        >"$T/out" 2>"$T/err" </dev/null; then
+        echo "$label failed: $(grep -m 1 'ERROR\|moat:' "$T/err") $(tail -n 1 "$T/out")" >&2
+        return
+    fi
+    ! grep -q 'ERROR: moat\|not checked' "$T/err" || grep -m 1 'ERROR: moat\|not checked' "$T/err" >&2
+    sed "s/^/$label /" "$T/out" >>"$T/rows"
+}
+
+for ((i = 0; i < ROUNDS; i++)); do
+    run native --mode=off
+    run check --mode=check
+    run check-noproofs --mode=check --proofs=off
+    run shadow --mode=shadow
+    for scale in 256 128 8; do
+        [ "$DEVICE/$scale" != cpu/8 ] || continue
+        run "$scale" --mode=shadow --proofs=off --shadow-scale=$scale
+        run "$scale-unloaded" --mode=shadow --proofs=off --shadow-scale=$scale --shadow-load=no
+    done
+done
+awk '
+    { key = $1 SUBSEP $2; if (!($1 in labels)) { labels[$1]; label[++nl] = $1 }
+      if (!($2 in names)) { names[$2]; name[++nn] = $2 }
+      if (!(key in least) || $3 < least[key]) least[key] = $3 }
+    END {
+        printf "| kernel | native us |"; for (l = 2; l <= nl; l++) printf " %s |", label[l]; print ""
+        printf "| --- | ---: |"; for (l = 2; l <= nl; l++) printf " ---: |"; print ""
+        for (n = 1; n <= nn; n++) {
+            base = least["native", name[n]]
+            printf "| %s | %.1f |", name[n], base
+            for (l = 2; l <= nl; l++) {
+                v = least[label[l], name[n]]
+                if (v > 0 && base > 0) { printf " %.3f |", v / base; sum[l] += log(v / base); count[l]++ }
+                else printf " |"
+            }
+            print ""
+        }
+        printf "| geometric mean | |"
+        for (l = 2; l <= nl; l++) if (count[l]) printf " %.3f |", exp(sum[l] / count[l]); else printf " |"
+        print ""
+    }' "$T/rows"

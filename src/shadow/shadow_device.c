@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: MIT
+#include "shadow/shadow_device.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/mem.h"
+#include "context/context_copy.h"
+#include "core/epoch.h"
+#include "core/guard.h"
+#include "kcheck/kcheck_judge.h"
+#include "kcheck/kcheck_shadow.h"
+#include "pages/pages_map.h"
+#include "shadow/shadow_behind.h"
+#include "track/track.h"
+
+enum {
+    MEMORY_BITS = 47,  // addresses of memory are below 2^47
+    SLOTS = 1 << 13,   // most real pages
+    SMALL = 4096,      // bytes of the shadow that are copied rather than filled
+};
+#define PAGE ((uint64_t)2 << 20)
+
+static uint64_t piece_bytes(unsigned shift)
+{
+    return (uint64_t)1 << (shift == 3 ? 30 : 28);
+}
+
+uint64_t shadow_device_piece(unsigned shift)
+{
+    return piece_bytes(shift) << shift;
+}
+
+static uint64_t bytes_of(const struct shadow_device *d)
+{
+    return (uint64_t)1 << (KCHECK_SHADOW_BITS - d->shift);
+}
+
+static uint64_t memory_bytes(const struct shadow_device *d)
+{
+    return (uint64_t)1 << (MEMORY_BITS - d->shift);
+}
+
+uint64_t shadow_device_bytes(const struct shadow_device *d)
+{
+    return d->at ? d->piece + (d->used + 2) * PAGE : 0;
+}
+
+static bool has_calls(void)
+{
+    const struct driver *d = &guard.real;
+    return d->cuMemAddressReserve && d->cuMemAddressFree && d->cuMemRelease && d->cuMemCreate &&
+           d->cuMemMap && d->cuMemUnmap && d->cuMemSetAccess && d->cuMemsetD8Async;
+}
+
+// --- mappings ----------------------------------------------------------------------------------------------
+
+static CUresult create(CUdevice device, uint64_t size, CUmemGenericAllocationHandle *handle)
+{
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+    return guard.real.cuMemCreate(handle, size, &prop, 0);
+}
+
+static CUresult set_access(CUdevice device, CUdeviceptr at, uint64_t size, CUmemAccess_flags flags)
+{
+    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+                              .flags = flags};
+    return guard.real.cuMemSetAccess(at, size, &access, 1);
+}
+
+// Maps a handle many times over, for kernels.
+static CUresult map_over(struct context *ctx, CUdeviceptr at, uint64_t size, uint64_t unit,
+                         CUmemGenericAllocationHandle handle)
+{
+    CUresult r = CUDA_SUCCESS;
+    for (uint64_t done = 0; done < size && !r; done += unit)
+        r = guard.real.cuMemMap(at + done, unit, 0, handle, 0);
+    return r ? r : set_access(ctx->device, at, size, CU_MEM_ACCESS_FLAGS_PROT_READ);
+}
+
+// Creates memory that is full of a byte. It is mapped for that at `at`, which is free, for as long as it
+// takes.
+static CUresult create_full(struct context *ctx, CUdeviceptr at, uint64_t size, uint8_t byte,
+                            CUmemGenericAllocationHandle *handle)
+{
+    CUresult r = create(ctx->device, size, handle);
+    if (r)
+        return r;
+    // Fresh memory of the CPU device, of which only the driver describes faults, is zero, and takes no memory
+    // until it is written.
+    if (!byte && guard.real_fault)
+        return r;
+    r = guard.real.cuMemMap(at, size, 0, *handle, 0);
+    if (r)
+        return r;
+    r = set_access(ctx->device, at, size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    if (!r)
+        r = context_fill(ctx, at, byte, size);
+    CUresult unmapped = guard.real.cuMemUnmap(at, size);
+    return r ? r : unmapped;
+}
+
+static CUdeviceptr aligned(const struct shadow_device *d, CUdeviceptr base)
+{
+    return (base + bytes_of(d) - 1) & ~(bytes_of(d) - 1);
+}
+
+// Some drivers do not align as they are asked: then twice as much is reserved.
+static CUresult reserve(const struct shadow_device *d, struct shadow_place *to)
+{
+    const struct driver *real = &guard.real;
+    to->size = bytes_of(d) + PAGE;
+    CUresult r = real->cuMemAddressReserve(&to->base, to->size, bytes_of(d), 0, 0);
+    if (!r && aligned(d, to->base) == to->base)
+        return r;
+    if (!r)
+        real->cuMemAddressFree(to->base, to->size);
+    to->size = 2 * bytes_of(d) + PAGE;
+    return real->cuMemAddressReserve(&to->base, to->size, PAGE, 0, 0);
+}
+
+// Unmaps a reservation, of which not everything needs to be mapped, and frees it.
+static void unmap_all(const struct shadow_device *d, const struct shadow_place *place)
+{
+    CUdeviceptr at = aligned(d, place->base);
+    uint64_t top = bytes_of(d) - d->piece, bytes = guard.real_fault ? memory_bytes(d) : top;
+    guard.real.cuMemUnmap(at, bytes);
+    guard.real.cuMemUnmap(at + top, d->piece + PAGE);
+    guard.real.cuMemAddressFree(place->base, place->size);
+}
+
+// Returns whether a whole piece describes addresses of --mode=pages.
+static bool is_owned(const struct shadow_device *d, uint64_t piece)
+{
+    return pages_map_owns(piece * d->piece << d->shift, d->piece << d->shift);
+}
+
+// Cuts a piece into pages that share one page. While d->at == 0 nothing is mapped for kernels yet.
+static CUresult make_fine(struct shadow_device *d, struct context *ctx, uint64_t piece)
+{
+    CUdeviceptr at = d->at + piece * d->piece;
+    d->pieces[piece] = 1;
+    CUresult r = d->at ? guard.real.cuMemUnmap(at, d->piece) : CUDA_SUCCESS;
+    return r || !d->at
+               ? r
+               : map_over(ctx, at, d->piece, PAGE, is_owned(d, piece) ? d->poison_page : d->zero_page);
+}
+
+// Gives a page memory of its own, full of a byte.
+static CUresult make_real(struct shadow_device *d, struct context *ctx, uint64_t page, uint8_t byte)
+{
+    if (d->used == SLOTS)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUmemGenericAllocationHandle *handle = &d->handles[d->used];
+    CUdeviceptr write = d->write + d->used * PAGE, read = d->at + page * PAGE;
+    CUresult r = create(ctx->device, PAGE, handle);
+    if (r)
+        return r;
+    d->slots[page] = ++d->used;
+    r = guard.real.cuMemMap(write, PAGE, 0, *handle, 0);
+    if (!r)
+        r = set_access(ctx->device, write, PAGE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    if (!r)
+        r = context_fill(ctx, write, byte, PAGE);
+    if (!r && d->at)
+        r = guard.real.cuMemUnmap(read, PAGE);
+    return r || !d->at ? r : map_over(ctx, read, PAGE, PAGE, *handle);
+}
+
+static CUresult map_piece(const struct shadow_device *d, CUdeviceptr at, uint64_t piece)
+{
+    const struct driver *real = &guard.real;
+    uint64_t first = piece * d->piece / PAGE, n = d->piece / PAGE;
+    CUmemGenericAllocationHandle shared = is_owned(d, piece) ? d->poison_page : d->zero_page;
+    if (!d->pieces[piece])
+        return real->cuMemMap(at + piece * d->piece, d->piece, 0, d->zeros, 0);
+    CUresult r = CUDA_SUCCESS;
+    for (uint64_t page = first; page < first + n && !r; page++)
+        r = real->cuMemMap(at + page * PAGE, PAGE, 0,
+                           d->slots[page] ? d->handles[d->slots[page] - 1] : shared, 0);
+    return r;
+}
+
+// Reserves addresses and maps all that is known. Kernels on a GPU may use generic addresses of shared and
+// local memory, whose windows may be anywhere; the CPU device's are below 2^47.
+static CUresult map_all(struct shadow_device *d, struct context *ctx)
+{
+    uint64_t top = bytes_of(d) - d->piece, bytes = guard.real_fault ? memory_bytes(d) : top;
+    struct shadow_place place;
+    CUresult r = reserve(d, &place);
+    if (r)
+        return r;
+    CUdeviceptr at = aligned(d, place.base);
+    for (uint64_t piece = 0; piece < bytes / d->piece && !r; piece++)
+        r = map_piece(d, at, piece);
+    if (!r)
+        r = set_access(ctx->device, at, bytes, CU_MEM_ACCESS_FLAGS_PROT_READ);
+    // What is just below 0: a null pointer with a negative index. Kernels may load one byte more.
+    if (!r)
+        r = map_over(ctx, at + top, d->piece + PAGE, PAGE, d->poison_page);
+    if (!r) {
+        d->at = at;
+        d->place = place;
+        return r;
+    }
+    unmap_all(d, &place);
+    return r;
+}
+
+// Maps everything once more, at other addresses, with a page that gets memory. Kernels that are running keep
+// the former ones. Returns false if that cannot be done: then the page is never written.
+static bool remake(struct shadow_device *d, struct context *ctx, uint64_t page)
+{
+    CUdeviceptr former = d->at;
+    struct shadow_place place = d->place;
+    uint64_t piece = page * PAGE / d->piece;
+    if (d->nformer == SHADOW_FORMER)
+        return false;
+    d->at = 0;
+    CUresult r = d->pieces[piece] ? CUDA_SUCCESS : make_fine(d, ctx, piece);
+    if (!r)
+        r = make_real(d, ctx, page, 0);
+    if (!r)
+        r = map_all(d, ctx);
+    if (r)
+        d->at = former;
+    else
+        d->former[d->nformer++] = place;
+    return !r;
+}
+
+// --- changes -----------------------------------------------------------------------------------------------
+
+// Makes sure that bytes of the shadow can be written. *can: they can.
+static CUresult prepare(struct shadow_device *d, struct context *ctx, uint64_t first, uint64_t last,
+                        bool *can)
+{
+    CUresult r = CUDA_SUCCESS;
+    *can = true;
+    for (uint64_t page = first / PAGE; page <= last / PAGE && *can && !r; page++) {
+        uint64_t piece = page * PAGE / d->piece;
+        bool owned = is_owned(d, piece);
+        if (d->slots[page])
+            continue;
+        if (d->at && !owned) {
+            *can = remake(d, ctx, page);
+            continue;
+        }
+        if (!d->pieces[piece])
+            r = make_fine(d, ctx, piece);
+        if (!r)
+            r = make_real(d, ctx, page, owned ? KCHECK_SHADOW_POISON : 0);
+    }
+    return r;
+}
+
+static CUdeviceptr written_at(const struct shadow_device *d, uint64_t byte)
+{
+    return d->write + (uint64_t)(d->slots[byte / PAGE] - 1) * PAGE + byte % PAGE;
+}
+
+static CUresult fill_part(struct context *ctx, CUdeviceptr to, uint8_t byte, uint64_t count,
+                          const struct check_shadow_change *c)
+{
+    const struct driver *real = &guard.real;
+    char bytes[SMALL];
+    if (c->ordered)
+        return (c->per_thread ? real->cuMemsetD8Async_ptsz : real->cuMemsetD8Async)(to, byte, count,
+                                                                                    c->stream);
+    if (count > SMALL)
+        return context_fill(ctx, to, byte, count);
+    memset(bytes, byte, count);
+    return context_write(ctx, &(struct context_copy){to, bytes, (uint32_t)count}, 1);
+}
+
+// Sets bytes [first, end) of the shadow, whose pages are real.
+static CUresult fill(struct shadow_device *d, struct context *ctx, uint64_t first, uint64_t end, uint8_t byte,
+                     const struct check_shadow_change *c)
+{
+    CUresult r = CUDA_SUCCESS;
+    while (first < end && !r) {
+        uint64_t left = PAGE - first % PAGE, now = end - first < left ? end - first : left;
+        r = fill_part(ctx, written_at(d, first), byte, now, c);
+        first += now;
+    }
+    return r;
+}
+
+// Allows bytes [first, last) of the shadow, and sets that at `last`: by one copy where they are few.
+static CUresult allow_until(struct shadow_device *d, struct context *ctx, uint64_t first, uint64_t last,
+                            uint8_t byte, const struct check_shadow_change *c)
+{
+    char bytes[SMALL] = {0};
+    uint64_t count = last - first + 1;
+    if (count <= SMALL && first / PAGE == last / PAGE) {
+        bytes[last - first] = (char)byte;
+        return context_write(ctx, &(struct context_copy){written_at(d, first), bytes, (uint32_t)count}, 1);
+    }
+    CUresult r = fill(d, ctx, first, last, 0, c);
+    return r ? r : fill(d, ctx, last, last + 1, byte, c);
+}
+
+// A buffer that --mode=pages has placed starts at a multiple of a granule, and no other one is in its last.
+static CUresult change_placed(struct shadow_device *d, struct context *ctx,
+                              const struct check_shadow_change *c, bool *can)
+{
+    uint64_t rest = c->size & (((uint64_t)1 << d->shift) - 1);
+    uint64_t first = c->base >> d->shift, last = (c->base + c->size - 1) >> d->shift;
+    // Where --mode=pages got few addresses at once, others may have memory in the same piece.
+    *can = is_owned(d, first / d->piece) && is_owned(d, last / d->piece);
+    CUresult r = *can ? prepare(d, ctx, first, last, can) : CUDA_SUCCESS;
+    if (r || !*can)
+        return r;
+    if (c->live && rest)
+        return allow_until(d, ctx, first, last, kcheck_shadow_byte(d->shift, (uint32_t)rest), c);
+    return fill(d, ctx, first, last + 1, c->live ? 0 : KCHECK_SHADOW_POISON, c);
+}
+
+// A buffer with room behind it, in memory of the driver: the room is forbidden.
+static CUresult forbid_room(struct shadow_device *d, struct context *ctx, const struct check_shadow_change *c,
+                            uint64_t room, bool *can)
+{
+    uint64_t rest = c->size & (((uint64_t)1 << d->shift) - 1), end = c->base + c->size;
+    uint64_t first = end >> d->shift, past = (end + room) >> d->shift;
+    CUresult r = prepare(d, ctx, first, past - 1, can);
+    if (!r && *can && rest)
+        r = fill(d, ctx, first, first + 1, kcheck_shadow_byte(d->shift, (uint32_t)rest), c);
+    return r || !*can ? r : fill(d, ctx, first + (rest != 0), past, KCHECK_SHADOW_POISON, c);
+}
+
+// Where a page could not be given memory nothing was forbidden.
+CUresult shadow_device_allow(struct shadow_device *d, struct context *ctx, uint64_t base, uint64_t size,
+                             uint64_t room)
+{
+    const struct check_shadow_change now = {.ordered = false};
+    uint64_t first = (base + size) >> d->shift, past = (base + size + room) >> d->shift;
+    CUstreamCaptureMode mode = context_capture_relax();
+    CUresult r = CUDA_SUCCESS;
+    for (uint64_t at = first, end; at < past && !r; at = end) {
+        end = (at / PAGE + 1) * PAGE < past ? (at / PAGE + 1) * PAGE : past;
+        if (d->slots[at / PAGE])
+            r = fill(d, ctx, at, end, 0, &now);
+    }
+    context_capture_restore(mode);
+    return r;
+}
+
+CUresult shadow_device_change(struct shadow_device *d, struct context *ctx,
+                              const struct check_shadow_change *c)
+{
+    uint64_t room = shadow_behind_room(c->base, c->size);
+    bool can = true, owned = pages_map_owns(c->base, c->size);
+    if (c->base & (((uint64_t)1 << d->shift) - 1) || (c->base + c->size + room) >> MEMORY_BITS ||
+        (!owned && !room))
+        return CUDA_SUCCESS;
+    CUstreamCaptureMode mode = context_capture_relax();
+    CUresult r = owned     ? change_placed(d, ctx, c, &can)
+                 : c->live ? forbid_room(d, ctx, c, room, &can)
+                           : CUDA_SUCCESS;
+    context_capture_restore(mode);
+    if (!r && !can)
+        guard_count(GUARD_SHADOW_OUTSIDE);
+    return r;
+}
+
+// --- making it ---------------------------------------------------------------------------------------------
+
+static void *reserve_table(uint64_t size)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static CUresult make_memory(struct shadow_device *d, struct context *ctx)
+{
+    CUresult r = guard.real.cuMemAddressReserve(&d->write, SLOTS * PAGE, PAGE, 0, 0);
+    if (!r)
+        r = create_full(ctx, d->write, d->piece, 0, &d->zeros);
+    if (!r)
+        r = create_full(ctx, d->write, PAGE, 0, &d->zero_page);
+    return r ? r : create_full(ctx, d->write, PAGE, KCHECK_SHADOW_POISON, &d->poison_page);
+}
+
+// The first bytes of the address space.
+static CUresult forbid_null(struct shadow_device *d, struct context *ctx)
+{
+    const struct check_shadow_change now = {.ordered = false};
+    CUresult r = make_fine(d, ctx, 0);
+    if (!r)
+        r = make_real(d, ctx, 0, 0);
+    return r ? r : fill(d, ctx, 0, KCHECK_NULL_PAGE >> d->shift, KCHECK_SHADOW_POISON, &now);
+}
+
+// Where buffers have been, nothing else may be accessed, though none is there now.
+static CUresult forbid_used(struct shadow_device *d, struct context *ctx)
+{
+    uint64_t base, used;
+    CUresult r = CUDA_SUCCESS;
+    for (unsigned n = 0; n < PAGES_MAP_PIECES && !r; n++) {
+        used = pages_map_used(n, &base);
+        uint64_t first = base >> d->shift, end = ((base + used) >> d->shift) + 1;
+        for (uint64_t piece = first / d->piece; used && piece * d->piece < end && !r; piece++)
+            if (is_owned(d, piece) && !d->pieces[piece])
+                r = make_fine(d, ctx, piece);
+    }
+    return r;
+}
+
+struct adding {
+    struct shadow_device *d;
+    struct context *ctx;
+    CUresult r;
+};
+
+static int add_block(struct index_item *item, void *argument)
+{
+    struct adding *a = argument;
+    const struct track_block *b = (const struct track_block *)item;
+    const struct check_shadow_change c = {.base = b->range.base, .size = b->range.size, .live = true};
+    if (b->range.size)
+        a->r = shadow_device_change(a->d, a->ctx, &c);
+    return a->r != CUDA_SUCCESS;
+}
+
+CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsigned shift)
+{
+    *d = (struct shadow_device){.shift = shift, .piece = piece_bytes(shift)};
+    uint64_t npages = bytes_of(d) / PAGE;
+    d->pieces = reserve_table(bytes_of(d) / d->piece);
+    d->slots = reserve_table(npages * sizeof *d->slots);
+    d->handles = reserve_table(SLOTS * sizeof *d->handles);
+    if (!d->pieces || !d->slots || !d->handles)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!has_calls())
+        return CUDA_ERROR_NOT_SUPPORTED;
+    CUstreamCaptureMode mode = context_capture_relax();
+    CUresult r = make_memory(d, ctx);
+    if (!r)
+        r = forbid_null(d, ctx);
+    if (!r)
+        r = forbid_used(d, ctx);
+    struct adding all = {d, ctx, r};
+    unsigned section = epoch_enter();
+    if (!r)
+        track_each(add_block, &all);
+    epoch_leave(section);
+    if (!all.r)
+        all.r = map_all(d, ctx);
+    context_capture_restore(mode);
+    return all.r;
+}
+
+static void release(CUmemGenericAllocationHandle handle)
+{
+    if (handle)
+        guard.real.cuMemRelease(handle);
+}
+
+// Mapped memory belongs to the process, and outlives a context.
+static void release_memory(struct shadow_device *d)
+{
+    if (d->at)
+        unmap_all(d, &d->place);
+    for (unsigned i = 0; i < d->nformer; i++)
+        unmap_all(d, &d->former[i]);
+    if (d->used)
+        guard.real.cuMemUnmap(d->write, d->used * PAGE);
+    if (d->write)
+        guard.real.cuMemAddressFree(d->write, SLOTS * PAGE);
+    for (uint32_t i = 0; i < d->used; i++)
+        release(d->handles[i]);
+    release(d->zeros);
+    release(d->zero_page);
+    release(d->poison_page);
+}
+
+void shadow_device_drop(struct shadow_device *d)
+{
+    if (!d->shift)
+        return;
+    uint64_t npages = bytes_of(d) / PAGE;
+    if (d->handles)
+        release_memory(d);
+    if (d->pieces)
+        munmap(d->pieces, bytes_of(d) / d->piece);
+    if (d->slots)
+        munmap(d->slots, npages * sizeof *d->slots);
+    if (d->handles)
+        munmap(d->handles, SLOTS * sizeof *d->handles);
+    *d = (struct shadow_device){.shift = 0};
+}

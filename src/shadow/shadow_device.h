@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// The shadow of --mode=shadow in one context (kcheck/kcheck_shadow.h): addresses for the shadow of all
+// addresses, of which kernels can read every byte.
+//
+//   piece   256 MiB of shadow (1 GiB where it describes 8 bytes a byte): COARSE, one mapping of a handle that
+//           all such pieces share and that is full of zeros; or FINE, cut into pages
+//   page    2 MiB of shadow. REAL: it has memory of its own, mapped once more for copies. Otherwise it is a
+//           page that all such pages of zeros, or of poison, share
+//
+// Where --mode=pages has reserved all addresses of a piece, nothing but buffers may be accessed: when the
+// first buffer is placed there, it becomes fine and full of poison. No kernel that is right reads the shadow
+// of such addresses before, so mappings can be replaced while kernels run. Elsewhere memory may be anyone's,
+// and may be accessed, but for the room behind some buffers (shadow_behind.h). When a page there needs
+// memory, all is mapped at other addresses, and kernels that are running keep the former ones.
+//
+// All functions need the lock of check_host.c, and the context to be current.
+#ifndef MOAT_SHADOW_SHADOW_DEVICE_H
+#define MOAT_SHADOW_SHADOW_DEVICE_H
+
+#include "check/check_host.h"
+#include "context/context.h"
+
+enum { SHADOW_FORMER = 4 };
+
+// Addresses that were reserved for a shadow: it starts at their first multiple of its size.
+struct shadow_place {
+    CUdeviceptr base;
+    uint64_t size;
+};
+
+struct shadow_device {
+    unsigned shift;
+    uint64_t piece;     // bytes of a piece
+    CUdeviceptr at;     // for kernels
+    CUdeviceptr write;  // for copies: page `slot` of it is a real page
+    CUmemGenericAllocationHandle zeros, zero_page, poison_page;
+    uint8_t *pieces;                            // 1: fine; by number
+    uint32_t *slots;                            // of real pages, from 1; by number of the page
+    CUmemGenericAllocationHandle *handles;      // of real pages, by slot - 1
+    uint32_t used;                              // slots
+    struct shadow_place place;                  // of `at`
+    struct shadow_place former[SHADOW_FORMER];  // earlier ones, which kernels may be using
+    unsigned nformer;
+};
+
+// Returns how many bytes of addresses a piece of the shadow describes.
+uint64_t shadow_device_piece(unsigned shift);
+
+// Makes the shadow of all blocks that are live. After a failure, what was made stays until the context ends.
+CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsigned shift);
+void shadow_device_drop(struct shadow_device *d);  // the context has ended
+CUresult shadow_device_change(struct shadow_device *d, struct context *ctx,
+                              const struct check_shadow_change *c);
+// Allows the room behind a buffer again.
+CUresult shadow_device_allow(struct shadow_device *d, struct context *ctx, uint64_t base, uint64_t size,
+                             uint64_t room);
+uint64_t shadow_device_bytes(const struct shadow_device *d);  // of memory that it takes
+
+#endif

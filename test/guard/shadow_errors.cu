@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT
+// Kernels with errors that --mode=shadow must find, or, where the types are "missed", cannot find, each with
+// a correct twin: shadow_errors bad|good NAME, or list. A wrong access is skipped: what it reads is 0, and
+// every case ends normally.
+#include "check_cases.cuh"
+
+template <typename T> __global__ void put(T *a, long i, T v)
+{
+    a[i] = v;
+}
+
+template <typename T> __global__ void get(const T *a, long i, T *to)
+{
+    *to = a[i];
+}
+
+// --- the ends of a buffer, byte by byte --------------------------------------------------------------------
+
+// Sizes around a multiple of a granule; of 257 bytes, the last granule has one.
+template <typename T> static void ends(bool bad)
+{
+    static const size_t sizes[] = {1,   2,   8,   16,  127, 128, 129, 254,
+                                   255, 256, 257, 258, 511, 512, 513, 100000};
+    for (size_t size : sizes) {
+        char *a = take<char>(size);
+        T *to = take<T>(1), seen, none, one;
+        memset(&one, 1, sizeof one);
+        memset(&none, 0, sizeof none);
+        long n = long(size / sizeof(T));
+        if (n)
+            put<<<1, 1>>>((T *)a, n - 1, one);
+        if (n)
+            get<<<1, 1>>>((T *)a, n - 1, to);
+        NEED(cudaMemcpy(&seen, to, sizeof seen, cudaMemcpyDeviceToHost));
+        if (n && memcmp(&seen, &one, sizeof one) != 0)
+            exit(3);
+        if (!bad)
+            continue;
+        put<<<1, 1>>>((T *)a, n, one);
+        get<<<1, 1>>>((T *)a, n, to);
+        NEED(cudaMemcpy(&seen, to, sizeof seen, cudaMemcpyDeviceToHost));
+        if (memcmp(&seen, &none, sizeof none) != 0)
+            exit(4);
+        put<<<1, 1>>>((T *)a, -1l, one);
+    }
+    wait();
+}
+
+// --- several accesses with one base ------------------------------------------------------------------------
+
+static __global__ void points(const float *from, float *to, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        to[i] = from[i] + from[i + 1] * 2 + from[i + 2] * 3 + from[i + 3] * 5 + from[i + 4] * 7;
+}
+
+static void stencil(bool bad)
+{
+    enum { N = 3000 };
+    static float in[N + 4], out[N];
+    float *a = take<float>(N + 4), *b = take<float>(N);
+    for (int i = 0; i < N + 4; i++)
+        in[i] = float(i % 100);
+    NEED(cudaMemcpy(a, in, sizeof in, cudaMemcpyHostToDevice));
+    points<<<(N + 255) / 256, 256>>>(a + 4 * bad, b, N);
+    NEED(cudaMemcpy(out, b, sizeof out, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < N - 4 && !bad; i++)
+        if (out[i] != in[i] + in[i + 1] * 2 + in[i + 2] * 3 + in[i + 3] * 5 + in[i + 4] * 7)
+            exit(3);
+}
+
+// The same at every place in a granule, with a buffer that ends where it should, or one element before.
+static void merged(bool bad)
+{
+    enum { PLACES = 80, LEN = 5 };
+    float in[PLACES + LEN], seen, *out = take<float>(1);
+    for (int i = 0; i < PLACES + LEN; i++)
+        in[i] = float(1 + i % 50);
+    for (int at = 0; at < PLACES; at++) {
+        size_t n = size_t(at + LEN - bad);
+        const float *f = in + at;
+        float *a = take<float>(n);
+        NEED(cudaMemcpy(a, in, n * sizeof(float), cudaMemcpyHostToDevice));
+        points<<<1, 1>>>(a + at, out, 1);
+        NEED(cudaMemcpy(&seen, out, sizeof seen, cudaMemcpyDeviceToHost));
+        if (seen != f[0] + f[1] * 2 + f[2] * 3 + f[3] * 5 + (bad ? 0 : f[4] * 7))
+            exit(3);
+    }
+}
+
+// --- redzones ----------------------------------------------------------------------------------------------
+
+// A redzone is half as large as its buffer.
+static void far_behind(bool bad)
+{
+    enum { N = 10 << 20 };
+    char *a = take<char>(N);
+    put<<<1, 1>>>(a, bad ? N + N / 4 : N - 1l, 'x');
+    wait();
+}
+
+static void far_before(bool bad)
+{
+    enum { N = 10 << 20 };
+    take<char>(1000);
+    char *a = take<char>(N);
+    put<<<1, 1>>>(a, bad ? -long(N / 4) : 0l, 'x');
+    wait();
+}
+
+static void far_behind_small(bool bad)
+{
+    char *a = take<char>(20000);
+    take<char>(20000);
+    put<<<1, 1>>>(a, bad ? 25000 : 19999l, 'x');
+    wait();
+}
+
+// From one buffer into the middle of another: no redzone is in the way.
+static void jump(bool bad)
+{
+    char *a = take<char>(1000), *b = take<char>(1000);
+    put<<<1, 1>>>(a, bad ? b - a + 500 : 500l, 'x');
+    wait();
+}
+
+// --- other memory ------------------------------------------------------------------------------------------
+
+// The pointer comes out of memory, and no parameter leads to it.
+static __global__ void follow(int **pp, long i)
+{
+    printf("%x\n", (*pp)[i]);
+}
+
+static void pointer_in_memory(bool bad)
+{
+    int x = 0xC57292, *at = take<int>(1), **pp = take<int *>(1);
+    NEED(cudaMemcpy(at, &x, sizeof x, cudaMemcpyHostToDevice));
+    NEED(cudaMemcpy(pp, &at, sizeof at, cudaMemcpyHostToDevice));
+    follow<<<1, 1>>>(pp, bad);
+    wait();
+}
+
+static void freed(bool bad)
+{
+    int *a = take<int>(1000), *others[20];
+    put<<<1, 1>>>(a, 5l, 7);
+    if (bad)
+        NEED(cudaFree(a));
+    for (auto &o : others)
+        o = take<int>(1000);
+    put<<<1, 1>>>(bad ? a : others[3], 5l, 7);
+    wait();
+}
+
+static void freed_large(bool bad)
+{
+    char *a = take<char>(30 << 20);
+    NEED(cudaFree(bad ? a : nullptr));
+    put<<<1, 1>>>(a, 20l << 20, 'x');
+    wait();
+}
+
+// Kernels that were queued before the free are right.
+static void freed_in_order(bool bad)
+{
+    cudaStream_t s;
+    int *a;
+    NEED(cudaStreamCreate(&s));
+    NEED(cudaMallocAsync(&a, 4000, s));
+    for (int i = 0; i < 100; i++)
+        put<<<1, 1, 0, s>>>(a, long(i), i);
+    NEED(cudaFreeAsync(a, s));
+    if (bad)
+        put<<<1, 1, 0, s>>>(a, 5l, 7);
+    wait();
+}
+
+static void null(bool bad)
+{
+    int *a = take<int>(4);
+    put<<<1, 1>>>(bad ? (int *)nullptr : a, 3l, 7);
+    wait();
+}
+
+static void before_null(bool bad)
+{
+    int *a = take<int>(4);
+    put<<<1, 1>>>(bad ? (int *)nullptr : a + 3, -3l, 7);
+    wait();
+}
+
+// Accesses with one base, on both sides of address 0.
+static void around_null(bool bad)
+{
+    float *a = take<float>(5), *b = take<float>(1);
+    points<<<1, 1>>>(bad ? (float *)nullptr - 2 : a, b, 1);
+    wait();
+}
+
+// Memory of every kind is right.
+static __global__ void count(int *a, int *b, int *c, int *d, int n)
+{
+    int i = threadIdx.x;
+    if (i < n) {
+        a[i] = b[i] + c[i] + d[i];
+        atomicAdd(d, 1);
+    }
+}
+
+static __device__ int table[64];
+
+static void kinds(bool bad)
+{
+    int *managed, *pinned, *mapped, *variable, *plain = take<int>(64);
+    static int memory[1024];
+    NEED(cudaMallocManaged(&managed, 64 * sizeof(int)));
+    NEED(cudaMallocHost(&pinned, 64 * sizeof(int)));
+    NEED(cudaHostRegister(memory, sizeof memory, cudaHostRegisterMapped));
+    NEED(cudaHostGetDevicePointer(&mapped, memory, 0));
+    NEED(cudaGetSymbolAddress((void **)&variable, table));
+    memset(managed, 0, 64 * sizeof(int));
+    memset(pinned, 0, 64 * sizeof(int));
+    count<<<1, 64>>>(plain, managed, pinned, mapped, 64);
+    count<<<1, 64>>>(managed, plain, variable, mapped, 64);
+    count<<<1, 64>>>(variable, plain, pinned, managed, 64);
+    count<<<1, 64>>>(mapped + 3, plain, pinned, managed, 64);
+    count<<<1, 66>>>(plain, managed, pinned, mapped, bad ? 66 : 64);
+    wait();
+    NEED(cudaHostUnregister(memory));
+}
+
+// Managed and pinned memory, when kernels have run already.
+static void late(bool bad)
+{
+    int *a = take<int>(64), *managed, *pinned;
+    put<<<1, 1>>>(a, 3l, 7);
+    wait();
+    NEED(cudaMallocManaged(&managed, 1000 * sizeof(int)));
+    NEED(cudaMallocHost(&pinned, 3001 * sizeof(int)));
+    put<<<1, 1>>>(managed, bad ? 1100l : 999l, 7);
+    put<<<1, 1>>>(pinned, bad ? 3001l : 3000l, 7);
+    put<<<1, 1>>>(a, 3l, 7);
+    wait();
+    if (!bad && (managed[999] != 7 || pinned[3000] != 7))
+        exit(3);
+    // What the driver is asked for is not what the program sees.
+    cudaPointerAttributes about;
+    NEED(cudaPointerGetAttributes(&about, managed + 1));
+    if (about.type != cudaMemoryTypeManaged)
+        exit(4);
+    NEED(cudaFree(managed));
+    NEED(cudaFreeHost(pinned));
+    // The room behind them may be anyone's again.
+    NEED(cudaMallocManaged(&managed, 3000 * sizeof(int)));
+    NEED(cudaMallocHost(&pinned, 9001 * sizeof(int)));
+    for (long i : {0l, 1100l, 2999l}) {
+        put<<<1, 1>>>(managed, i, 7);
+        put<<<1, 1>>>(pinned, 3 * i, 7);
+    }
+    wait();
+}
+
+// A context ends, and the next one starts at once.
+static void resets(bool bad)
+{
+    for (int i = 0; i < 6; i++) {
+        int *managed, *a = take<int>(100);
+        NEED(cudaMallocManaged(&managed, 1000 * sizeof(int)));
+        put<<<1, 1>>>(managed, bad && i == 5 ? 1000l : 999l, 7);
+        put<<<1, 1>>>(a, 99l, 7);
+        wait();
+        NEED(cudaDeviceReset());
+    }
+}
+
+static const struct check_case cases[] = {
+    {"bytes", ends<char>, "(heap-buffer-overflow heap-buffer-underflow ?)+"},
+    {"shorts", ends<short>, "(heap-buffer-overflow heap-buffer-underflow ?)+"},
+    {"ints", ends<int>, "(heap-buffer-overflow heap-buffer-underflow ?)+"},
+    {"longs", ends<long>, "(heap-buffer-overflow heap-buffer-underflow ?)+"},
+    {"vectors", ends<int4>, "(heap-buffer-overflow heap-buffer-underflow ?)+"},
+    {"stencil", stencil, "heap-buffer-overflow"},
+    {"merged", merged, "heap-buffer-overflow"},
+    {"far_behind", far_behind, "heap-buffer-overflow"},
+    {"far_before", far_before, "heap-buffer-underflow"},
+    {"far_behind_small", far_behind_small, "heap-buffer-overflow"},
+    {"jump", jump, "missed"},
+    {"pointer_in_memory", pointer_in_memory, "heap-buffer-overflow"},
+    {"freed", freed, "heap-use-after-free"},
+    {"freed_large", freed_large, "heap-use-after-free"},
+    {"freed_in_order", freed_in_order, "heap-use-after-free"},
+    {"null", null, "null-dereference"},
+    {"before_null", before_null, "wild-access|null-dereference"},
+    {"around_null", around_null, "wild-access null-dereference"},
+    {"kinds", kinds, "heap-buffer-overflow"},
+    {"late", late, "heap-buffer-overflow"},
+    {"resets", resets, "heap-buffer-overflow"},
+};
+
+int main(int argc, char **argv)
+{
+    int status = check_main(argc, argv, cases);
+    if (argc == 3 && !status)
+        puts("ended");  // with results as they should be
+    return status;
+}

@@ -1,0 +1,118 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# slow
+# --mode=shadow: each program of test/guard/shadow_errors.cu, and of check_errors.cu those that redzones can
+# see, must be reported as what it is; what redzones cannot see is not reported; the twins run silently and
+# checked. Random kernels of the classes that redzones can see are found completely (check_classes.c).
+set -u
+! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
+command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+export XDG_CACHE_HOME=$T/cache
+passed=0 failed=0
+for name in shadow_errors check_errors; do
+    nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared -L"$BUILD/lib/moat" \
+        -o "$T/$name" "test/guard/$name.cu" >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+    "$MOAT" --device=cpu --mode=off "$T/$name" list >"$T/$name.list" 2>/dev/null </dev/null
+done
+
+run() {  # run OPTION...: status in $status, types of what was reported, each once, in $found
+    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=shadow --print-limit=0 "$@" \
+        >"$T/log" 2>&1 </dev/null
+    status=$?
+    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
+    found=${found% }
+}
+
+verdict() {  # verdict STATUS WHAT
+    if [ "$1" = 0 ]; then
+        passed=$((passed + 1))
+        return
+    fi
+    failed=$((failed + 1))
+    echo "FAIL $2: status $status, reported: ${found:-nothing}"
+    tail -n 40 "$T/log" | sed 's/^/    | /'
+}
+
+# The context is not in error afterwards: each program ends by itself, shadow_errors with the right results.
+pair() {  # pair PROGRAM NAME TYPES OPTION...
+    local program=$1 name=$2 types=$3
+    shift 3
+    run "$@" "$T/$program" good "$name"
+    [ "$status" = 0 ] && [ -z "$found" ] && grep -q 'kernel launches checked' "$T/log" &&
+        ! grep -q 'kernel launches not checked' "$T/log"
+    verdict $? "good $name $*"
+    run "$@" "$T/$program" bad "$name"
+    if [ "$types" = missed ]; then
+        [ "$status" = 0 ] && [ -z "$found" ]
+    else
+        [ "$status" = 97 ] && [[ $found =~ ^($types)$ ]] && ! grep -q 'illegal memory' "$T/log" &&
+            { [ "$program" != shadow_errors ] || grep -q '^ended$' "$T/log"; }
+    fi
+    verdict $? "bad $name $*"
+}
+
+while IFS=$'\t' read -r name types; do
+    pair shadow_errors "$name" "$types"
+    # The CPU device has no addresses for a second shadow of that size.
+    [ "$name/${GUARD_DEVICE:-cpu}" = late/cpu ] ||
+        pair shadow_errors "$name" "$types" --proofs=off --shadow-scale=128
+done <"$T/shadow_errors.list"
+
+# Into the middle of another buffer, memory of graphs, which the driver places, and variables by pointers in
+# memory.
+missed=' neighbour passed_far returned_far graph_memory loaded_variable loaded_constant '
+while IFS=$'\t' read -r name types; do
+    [[ $missed != *" $name "* ]] || types=missed
+    pair check_errors "$name" "$types" --proofs=off
+done <"$T/check_errors.list"
+
+run "$T/shadow_errors" bad stencil
+grep -q 'in kernel points.* .*shadow_errors.cu:[0-9]' "$T/log" &&
+    grep -q '^READ of size 4 by thread (' "$T/log" &&
+    grep -q '^launched by cuLaunchKernel at:' "$T/log" && grep -q '^allocated by' "$T/log" &&
+    grep -q 'is located 0 bytes after 12016-byte region' "$T/log" &&
+    grep -Eq '^note: shadow, a byte for 256 bytes, from 0x.*: (00 )+\[10\]( ff)+$' "$T/log" &&
+    grep -q 'compared with the shadow' "$T/log"
+verdict $? 'a report'
+run --on-error=trap "$T/shadow_errors" bad pointer_in_memory
+[ "$status" = 97 ] && [[ $found == heap-buffer-overflow* ]] && grep -q 'cudaDeviceSynchronize' "$T/log"
+verdict $? '--on-error=trap'
+run --shadow-load=no "$T/shadow_errors" bad pointer_in_memory
+[ -z "$found" ] && grep -q 'NOTHING IS CHECKED' "$T/log"
+verdict $? '--shadow-load=no'
+run --shadow-redzone=100 "$T/shadow_errors" bad far_behind
+[ "$found" = heap-buffer-overflow ]
+verdict $? '--shadow-redzone=100'
+run --shadow-redzone-least=64k "$T/shadow_errors" bad far_behind_small
+[ "$found" = heap-buffer-overflow ]
+verdict $? '--shadow-redzone-least'
+run --shadow-redzone=0 "$T/shadow_errors" bad far_behind_small
+[ -z "$found" ]
+verdict $? '--shadow-redzone=0 is too little'
+"$MOAT" --device=cpu --mode=shadow,check true >"$T/log" 2>&1
+status=$? found=
+grep -q 'both decide' "$T/log"
+verdict $? 'with --mode=check'
+
+# Another layout has no redzones, and that is said.
+run --mode=shadow,canary "$T/shadow_errors" good stencil
+[ "$status" = 0 ] && [ -z "$found" ] && grep -q 'buffers are NOT CHECKED' "$T/log"
+verdict $? 'with canaries'
+
+cases=60
+[ "${TEST_ALL:-0}" = 0 ] || cases=1000
+for class in adjacent freed late idioms; do
+    for proofs in on off; do
+        timeout 300 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=shadow --proofs=$proofs --no-cache \
+            --format=json --log-file="$T/json" --print-limit=0 \
+            "$BUILD/tool/check_classes" "${CHECK_SEED:-17}" $cases $class >"$T/plan" 2>"$T/log" </dev/null
+        python3 test/guard/check_compare.py "$T/plan" "$T/json" >>"$T/log" 2>&1
+        status=$? found=
+        verdict $status "class $class, proofs $proofs"
+    done
+done
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
