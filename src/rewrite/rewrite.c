@@ -292,12 +292,24 @@ static bool limit_registers(struct work *w)
            leave(w->r, REWRITE_FAILED, "it is compiled with options that moat cannot preserve");
 }
 
+// Checked kernels take the driver's compiler several times as long as the program's own.
+static CUresult create_link(struct work *w)
+{
+    int driver = 0;
+    guard.real.cuDriverGetVersion(&driver);
+    bool added = rewrite_jit_threads(&w->jit, driver);
+    CUresult result = guard.real.cuLinkCreate_v2(w->jit.count, w->jit.options, w->jit.values, &w->r->link);
+    if (result == CUDA_ERROR_INVALID_VALUE && added)
+        result = guard.real.cuLinkCreate_v2(--w->jit.count, w->jit.options, w->jit.values, &w->r->link);
+    return result;
+}
+
 static CUresult link_all(struct work *w, size_t *size)
 {
     struct rewrite *r = w->r;
     void *image = NULL;
     char name[128];
-    CUresult result = guard.real.cuLinkCreate_v2(w->jit.count, w->jit.options, w->jit.values, &r->link);
+    CUresult result = create_link(w);
     if (result) {
         r->link = NULL;
         return result;
