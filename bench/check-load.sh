@@ -13,7 +13,10 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 device=cpu
 ! nvidia-smi -L >/dev/null 2>&1 || device=gpu
-[ $device = gpu ] || command -v ptxas >/dev/null || { echo 'check-load.sh: no ptxas, and no GPU' >&2; exit 0; }
+if [ $device = cpu ] && ! command -v ptxas >/dev/null; then
+    echo 'check-load.sh: no ptxas, and no GPU' >&2
+    exit 0
+fi
 
 text_of() {  # text_of NAME: its PTX
     local n
@@ -76,8 +79,11 @@ for name in "${names[@]}"; do row "$name"; done | tee "$T/rows" >&2
     [ $device = cpu ] || head+=' several threads s |' rule+=' ---: |'
     printf '%s ratio |\n%s ---: |\n' "$head" "$rule"
     sort -k 6,6nr "$T/rows" | awk -v device=$device '
-        $5 == "-" || $6 == "-" || $7 == "-" { bad++; printf "| %s | %d | %d | | | refused | |%s\n", $1, $2, $3,
-            device == "gpu" ? " |" : ""; next }
+        $5 == "-" || $6 == "-" || $7 == "-" {
+            printf "| %s | %d | %d | | | refused | |%s\n", $1, $2, $3, device == "gpu" ? " |" : ""
+            bad++
+            next
+        }
         {
             printf "| %s | %d | %d | %s | %s | %s | %s%.1f |\n", $1, $2, $3, $4, $5, $6,
                 device == "gpu" ? $7 " | " : "", $7 / ($5 > 0 ? $5 : 0.01)

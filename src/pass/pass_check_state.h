@@ -227,11 +227,12 @@ size_t check_emit_passes(struct check_func *k, size_t first);
 void check_emit(struct check_func *k);
 // Code before statement `at`. check_address: k->t is an address. check_prepare: k->what and k->root describe
 // an access to KCHECK_ACCESS; k->ok is set if it is inside, if `known`. check_call: asks about k->t;
-// k->bad is then set if the access is to be skipped. check_clear: what a statement would have written is 0.
+// k->bad is then set if the access is to be skipped. check_clear: what a statement would have written is 0
+// where the predicate is set.
 void check_address(struct check_func *k, uint32_t at, const struct ptx_operand *addr);
 void check_prepare(struct check_func *k, uint32_t at, const struct check_access *a, bool known);
 void check_call(struct check_func *k, uint32_t at);
-void check_clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s);
+void check_clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s, uint32_t predicate);
 
 // pass_check_whole.c: instructions that are performed or left out as a whole. check_plan_whole finds the
 // accesses of one that is no plain access; 0 or -ENOMEM.
