@@ -18,6 +18,8 @@
 
 bool rewrite_on;
 
+enum { MOST_WAIT = 60000 };  // milliseconds for a module that another process compiles
+
 static const struct rewrite_client *client;
 static struct cache *cache;  // NULL: none
 
@@ -375,22 +377,15 @@ static bool describe(struct work *w, const struct cache_key *key, size_t size)
     return err ? failed(w, err) : true;
 }
 
-static bool make(struct work *w)
+static bool make_anew(struct work *w, const struct cache_key *key)
 {
-    struct cache_key key = {0};
     size_t size = 0;
-    if (w->compile) {
-        key = key_of(w);
-        // The cache holds no texts to dump.
-        if (cache && !rewrite_dump_on && recall(w, &key))
-            return w->r->image;
-    }
-    if (!launched_alike(w, &key) || !rewrite_all(w))
+    if (!launched_alike(w, key) || !rewrite_all(w))
         return false;
     if (!w->compile && w->ntexts > 1)
         return leave(w->r, REWRITE_FAILED, "several texts cannot be linked without a context");
     dump_all(w);
-    if ((w->compile && !compile(w, &key, &size)) || !describe(w, &key, size))
+    if ((w->compile && !compile(w, key, &size)) || !describe(w, key, size))
         return false;
     if (!w->compile) {
         w->r->text = w->texts[0];
@@ -399,6 +394,24 @@ static bool make(struct work *w)
         w->r->registers = w->r->text->registers;
     }
     return true;
+}
+
+// Of processes that start at once, one compiles.
+static bool make(struct work *w)
+{
+    struct cache_key key = {0};
+    struct cache_claim claim;
+    if (w->compile)
+        key = key_of(w);
+    // The cache holds no texts to dump.
+    if (!w->compile || !cache || rewrite_dump_on)
+        return make_anew(w, &key);
+    if (recall(w, &key))
+        return w->r->image;
+    cache_claim(cache, &key, MOST_WAIT, &claim);
+    bool made = recall(w, &key) ? w->r->image != NULL : make_anew(w, &key);
+    cache_unclaim(cache, &claim);
+    return made;
 }
 
 // --- the ways in ------------------------------------------------------------------------------------------
