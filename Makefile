@@ -90,8 +90,8 @@ TOOLS    := $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(TOOLSRC)))
 NO_TOOLS  = $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(wildcard $(UNSCRIPTED:%=test/%/*.c)) \
 	$(if $(SCRIPTED),$(filter-out $(SCRIPTED:%=test/%/%),$(TOOLSRC)))))
 FUZZERS  := $(patsubst test/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
-# um_faults.c needs NVIDIA's CUPTI: canary_programs compiles it where that is.
-BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(filter-out bench/um_faults.c,$(wildcard bench/*.c)))
+# Some need NVIDIA's CUPTI: bench/cupti_library compiles them where that is.
+BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(filter-out bench/um_faults.c bench/kernel_times.c,$(wildcard bench/*.c)))
 
 VARIANT := $(MAKE) --no-print-directory
 PLAIN   := $(VARIANT) BUILD=$(BUILD) WERROR=1
@@ -229,18 +229,20 @@ $(patsubst src/$(1)/%.c,$(BUILD)/test/%,$(filter src/$(1)/%,$(TESTSRC))): $(BUIL
 endef
 $(foreach m,$(TESTS:$(BUILD)/test/%.linked=%),$(eval $(call test_programs,$(m))))
 
-# Programs that the test scripts beside them use: test/NAME/*.c.
+# Programs that the test scripts beside them use: test/NAME/*.c. Compiled and linked in two steps, since a compiler cache
+# knows the first alone.
 define tool
 $(BUILD)/tool/$(basename $(notdir $(1))): $(1) $(wildcard $(dir $(1))*.h $(dir $(1))*.def) $(ARCHIVE)
 	@mkdir -p $$(@D)
-	$$(call run,LD,$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $(UNCOUNTED) -o $$@ $$(filter %.c %.a,$$^) $$(LDLIBS))
+	$$(call run,LD,$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) $(UNCOUNTED) -c -o $$@.o $$(filter %.c,$$^) && \
+		$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $(UNCOUNTED) -o $$@ $$@.o $$(filter %.a,$$^) $$(LDLIBS) && rm $$@.o)
 endef
 $(foreach t,$(TOOLSRC),$(eval $(call tool,$(t))))
 
 $(BUILD)/fuzz/%: test/fuzz/%.c $(wildcard test/fuzz/*.h) $(ARCHIVE)
 	@mkdir -p $(@D)
-	$(call run,FUZZ,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -fsanitize=fuzzer $(ALL_LDFLAGS) \
-		-o $@ $(filter %.c %.a,$^) $(LDLIBS))
+	$(call run,FUZZ,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -fsanitize=fuzzer -c -o $@.o $(filter %.c,$^) && \
+		$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $@.o $(filter %.a,$^) $(LDLIBS) && rm $@.o)
 
 $(BUILD)/bench/%: bench/%.c bench/bench.h $(ARCHIVE)
 	@mkdir -p $(@D)

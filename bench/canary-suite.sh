@@ -105,7 +105,7 @@ if has managed; then
 fi
 # Programs with managed memory of their own are counted alone too.
 uncounted='' tries=0
-if counter=$(canary_programs_counter "$T" 2>"$T/why"); then
+if counter=$("$here/cupti_library" um_faults "$T" 2>"$T/why"); then
     export UM_FAULTS_COUNTER=$counter
     for name in $(has faults && echo "$names"); do
         canary_programs_left 80 || break

@@ -22,7 +22,7 @@ counter = os.environ.get('UM_FAULTS_COUNTER')
 told = tempfile.NamedTemporaryFile()
 environment = dict(os.environ, PROGRAM_TIME='1')
 if counter:
-    environment.update(CUDA_INJECTION64_PATH=counter, UM_FAULTS=told.name)
+    environment.update(CUDA_INJECTION64_PATH=counter, CUPTI_WATCH=told.name)
 
 
 def managed_faults():

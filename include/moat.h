@@ -80,7 +80,8 @@ static inline unsigned long long moat_errors(void)
 // Lets launches, copies, memsets and waits pass without a look, and canary mode make no scans (on != 0),
 // until it is called again with 0: to measure what moat costs inside one process. Memory is tracked all the
 // time. Errors of that time may be missed, and kernels of that time are named in no report. Returns whether
-// it was done; it is not where kernels are rewritten, or without moat.
+// it was done; it is not where the program's own kernels are changed (count, explain, and --kheap of check
+// and canary), or without moat. In check mode kernels run without their checks.
 static inline int moat_pause(int on)
 {
     const struct moat_calls *calls = moat_find_calls();

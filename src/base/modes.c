@@ -5,7 +5,7 @@
 
 #include "base/option.h"
 
-enum decides { NOTHING, LAYOUT, CODE, DECISIONS };
+enum decides { NOTHING, LAYOUT, CODE, DECISIONS, BOTH };
 
 static const char *const texts[DECISIONS] = {
     [LAYOUT] = "where buffers lie",
@@ -24,6 +24,11 @@ static const struct row {
 #undef WITH
 };
 
+static bool decides(const struct row *r, enum decides what)
+{
+    return r->decides == what || r->decides == BOTH;
+}
+
 bool modes_conflict(uint64_t modes, char *why, size_t size)
 {
     const char *first[DECISIONS] = {NULL};
@@ -36,17 +41,18 @@ bool modes_conflict(uint64_t modes, char *why, size_t size)
             snprintf(why, size, "--mode=%s cannot be combined with other modes", alone[i].word);
             return true;
         }
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct row *r = &rows[i];
-        if (!(modes >> r->bit & 1) || r->decides == NOTHING)
-            continue;
-        if (first[r->decides]) {
-            snprintf(why, size, "--mode: %s and %s both decide %s; choose one of them", first[r->decides],
-                     r->word, texts[r->decides]);
-            return true;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (enum decides what = LAYOUT; what < DECISIONS; what++) {
+            const struct row *r = &rows[i];
+            if (!(modes >> r->bit & 1) || !decides(r, what))
+                continue;
+            if (first[what]) {
+                snprintf(why, size, "--mode: %s and %s both decide %s; choose one of them", first[what],
+                         r->word, texts[what]);
+                return true;
+            }
+            first[what] = r->word;
         }
-        first[r->decides] = r->word;
-    }
     return false;
 }
 
@@ -60,7 +66,7 @@ uint64_t modes_for_device(uint64_t modes, bool cpu_device)
 static bool has_layout(uint64_t modes)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (modes >> rows[i].bit & 1 && rows[i].decides == LAYOUT)
+        if (modes >> rows[i].bit & 1 && decides(&rows[i], LAYOUT))
             return true;
     return false;
 }
@@ -78,7 +84,7 @@ uint64_t modes_with_layout(uint64_t modes)
 bool modes_rewrite(const struct options *options)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (options->mode >> rows[i].bit & 1 && rows[i].decides == CODE)
+        if (options->mode >> rows[i].bit & 1 && decides(&rows[i], CODE))
             return true;
 #define MODE(...)
 #define WITH(id, symbol)                                          \

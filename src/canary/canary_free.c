@@ -5,6 +5,7 @@
 #include "canary/canary_order.h"
 #include "canary/canary_cache.h"
 #include "canary/canary_mapped.h"
+#include "canary/canary_regions.h"
 #include "context/green.h"
 #include "context/context_copy.h"
 #include "core/guard.h"
@@ -216,13 +217,24 @@ static CUresult free_waited(struct context *ctx, const struct canary_place *plac
     return r;
 }
 
+// Returns whether the address is in memory of a context that is ending: the driver may have given it to
+// another one.
+static bool is_ending(uint64_t pointer)
+{
+    unsigned section = epoch_enter();
+    const struct canary_slab *s = canary_store_find(pointer);
+    const struct context *ctx = context_find(s ? s->context : canary_regions_context(pointer));
+    epoch_leave(section);
+    return ctx && context_is_closed(ctx);
+}
+
 // Handles a free of an address in our memory that is no buffer: the driver might take it for an allocation of
 // its own. The driver is given an odd address instead, which belongs to nobody, so that the error is its own.
 // Returns whether it was such an address.
 static bool refuse(uint64_t pointer, CUresult *r)
 {
     uint64_t base, size;
-    if (canary_ask(pointer, &base, &size) != MODE_AROUND)
+    if (canary_ask(pointer, &base, &size) != MODE_AROUND || is_ending(pointer))
         return false;
     *r = guard.real.cuMemFree_v2(pointer | 1);
     return true;

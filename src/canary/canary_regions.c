@@ -22,10 +22,12 @@ struct region {
     bool mapped;
 };
 static struct slab_pool regions = SLAB_POOL(struct region);
-static struct index owned = INDEX_INIT;
+static struct lock lock = LOCK_INIT(CANARY_REGIONS);
+static struct index owned = INDEX_INIT;  // changes under the lock
 
 void canary_regions_after_fork(void)
 {
+    lock_after_fork(&lock);
     slab_pool_after_fork(&regions);
     index_after_fork(&owned);
 }
@@ -33,6 +35,29 @@ void canary_regions_after_fork(void)
 static void release(struct epoch_node *node)
 {
     slab_pool_put(&regions, (char *)node - offsetof(struct region, range.retired));
+}
+
+// Requires the lock. Returns false if there is no such region, or if out of memory.
+static bool take_out(struct index_item *region)
+{
+    bool taken = region && index_take(&owned, region);
+    if (taken)
+        epoch_retire(&region->retired, release);
+    return taken;
+}
+
+// Inserts a region in place of all that overlap it. Requires the lock.
+static int replace(struct region *region)
+{
+    const struct index_item *range = &region->range;
+    struct index_item *former;
+    int err;
+    while ((err = index_put(&owned, &region->range, &former)) == -EEXIST)
+        if (!take_out(index_at_or_below(&owned, range->base + range->size - 1)))
+            return -ENOMEM;
+    if (former)
+        epoch_retire(&former->retired, release);
+    return err;
 }
 
 int canary_regions_add(const struct context *ctx, uint64_t base, uint64_t bytes, bool mapped)
@@ -43,18 +68,21 @@ int canary_regions_add(const struct context *ctx, uint64_t base, uint64_t bytes,
     *region = (struct region){.range = {.base = base, .size = bytes},
                               .context = atomic_load_explicit(&ctx->handle, memory_order_relaxed),
                               .mapped = mapped};
-    int err = index_insert(&owned, &region->range);
+    lock_take(&lock);
+    int err = replace(region);
+    lock_give(&lock);
     if (err)
         slab_pool_put(&regions, region);
     return err;
 }
 
-static bool remove_region(uint64_t base)
+static void remove_region(uint64_t base)
 {
-    struct index_item *region = index_remove(&owned, base);
-    if (region)
-        epoch_retire(&region->retired, release);
-    return region;
+    lock_take(&lock);
+    struct index_item *region = index_find(&owned, base);
+    if (region && region->base == base)
+        take_out(region);
+    lock_give(&lock);
 }
 
 void canary_regions_remove(uint64_t base)
@@ -127,6 +155,12 @@ bool canary_regions_is_mapped(uint64_t address, CUcontext *context)
     return region && region->mapped;
 }
 
+CUcontext canary_regions_context(uint64_t address)
+{
+    const struct region *region = (const struct region *)index_find(&owned, address);
+    return region ? region->context : NULL;
+}
+
 bool canary_regions_owns(uint64_t address)
 {
     return index_find(&owned, address);
@@ -134,24 +168,21 @@ bool canary_regions_owns(uint64_t address)
 
 struct search {
     CUcontext context;
-    uint64_t base;
+    struct index_item *found;
 };
 
 static int of_context(struct index_item *item, void *context)
 {
     struct search *search = context;
-    search->base = item->base;
+    search->found = item;
     return ((struct region *)item)->context == search->context;
 }
 
 void canary_regions_context_gone(CUcontext context)
 {
-    bool any = true;
-    while (any) {
-        struct search search = {.context = context};
-        unsigned section = epoch_enter();
-        any = index_each(&owned, of_context, &search);
-        epoch_leave(section);
-        any = any && remove_region(search.base);
-    }
+    struct search search = {.context = context};
+    lock_take(&lock);
+    while (index_each(&owned, of_context, &search) && take_out(search.found))
+        continue;
+    lock_give(&lock);
 }

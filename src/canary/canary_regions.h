@@ -16,7 +16,8 @@ int canary_regions_get(const struct context *ctx, uint64_t need, bool elastic, u
                        uint64_t *bytes);
 void canary_regions_give(uint64_t base);  // frees it; its context is current
 
-// Enters memory that was allocated elsewhere into the index. Returns 0 or -ENOMEM.
+// Enters memory that was allocated elsewhere into the index. What the index has there is removed: it belongs
+// to a context that the driver has ended, although canary mode does not know yet. Returns 0 or -ENOMEM.
 int canary_regions_add(const struct context *ctx, uint64_t base, uint64_t bytes, bool mapped);
 void canary_regions_remove(uint64_t base);  // removes it from the index
 
@@ -24,6 +25,8 @@ void canary_regions_remove(uint64_t base);  // removes it from the index
 // region. Call it in an epoch section.
 bool canary_regions_is_mapped(uint64_t address, CUcontext *context);
 bool canary_regions_owns(uint64_t address);  // whether it is in any region; in an epoch section
+
+CUcontext canary_regions_context(uint64_t address);  // its owner, NULL: in no region; in an epoch section
 
 void canary_regions_context_gone(CUcontext context);  // removes the regions of a destroyed context
 void canary_regions_after_fork(void);

@@ -119,9 +119,10 @@ struct canary_slab {
     uint32_t first, last, used;  // free list, oldest first (slot numbers plus one); slots in use
     uint32_t fresh;              // slots from here on have never been taken
     bool open;
-    bool unindexed;            // not in the index
-    bool mapped;               // in memory of canary_mapped.h
-    struct canary_slab *next;  // open slab of the same stride
+    bool unindexed;                    // not in the index
+    bool mapped;                       // in memory of canary_mapped.h
+    struct canary_slab *next;          // open slab of the same stride
+    struct canary_slab *next_evicted;  // slab that had to make room, see canary_store.c
     struct canary_slot *slot, one;
 };
 

@@ -35,12 +35,14 @@ struct store {
 static struct store stores[CONTEXT_CONTEXTS];
 static struct lock lock = LOCK_INIT(CANARY_STORE);  // a leaf but for pools and the index
 static struct index places = INDEX_INIT;            // changes under the lock
+static struct canary_slab *evicted;                 // under the lock; see evict
 static _Atomic uint64_t extra;
 
 void canary_store_after_fork(void)
 {
     lock_after_fork(&lock);
     index_after_fork(&places);
+    evicted = NULL;
     canary_slab_after_fork();
     canary_regions_after_fork();
     canary_mapped_after_fork();
@@ -98,6 +100,34 @@ static void list_remove(struct store *store, struct canary_slab *s)
         at = &(*at)->next;
     *at = s->next;
     s->open = false;
+}
+
+// Removes from the index what contexts that are ending have in memory that the driver has given us: it has
+// ended the context, and canary_store_context_gone, which closes the slabs, is still to come. Until then they
+// are in a list. Requires the lock.
+static void evict(uint64_t base, uint64_t bytes)
+{
+    for (;;) {
+        struct canary_slab *s = (struct canary_slab *)index_at_or_below(&places, base + bytes - 1);
+        if (!s || s->range.base + s->range.size <= base || !context_is_closed(s->ctx) ||
+            !index_remove(&places, s->range.base))
+            return;
+        s->unindexed = true;
+        s->next_evicted = evicted;
+        evicted = s;
+    }
+}
+
+// Makes room for memory that the driver has just given us.
+static void claim(uint64_t base, uint64_t bytes)
+{
+    lock_take(&lock);
+    struct canary_slab *before = evicted;
+    evict(base, bytes);
+    bool any = evicted != before;
+    lock_give(&lock);
+    if (any)
+        share_withdraw_within(base, bytes);
 }
 
 static bool is_for_mapped(uint64_t bytes, uint32_t slots)
@@ -239,6 +269,7 @@ static int get_region(struct context *ctx, uint64_t need, uint32_t slots)
     lock_give(&lock);
     if (canary_regions_get(ctx, CANARY_LEAD + need, slots > 1, total, &base, &bytes))
         return -ENOMEM;
+    claim(base, bytes);
     lock_take(&lock);
     int err = canary_suballoc_add(&store->suballoc, base + CANARY_LEAD, bytes - CANARY_LEAD);
     lock_give(&lock);
@@ -350,6 +381,7 @@ int canary_store_adopt(struct context *ctx, const struct canary_memory *memory, 
     s->stride = canary_slab_stride(size);
     s->ready = ready;
     s->is_ready = !ready;
+    claim(s->range.base, s->range.size);
     lock_take(&lock);
     int err = index_insert(&places, &s->range);
     if (!err)
@@ -529,6 +561,20 @@ static int of_context(struct index_item *item, void *context)
     return search->found != NULL;
 }
 
+static void close_evicted(CUcontext context)
+{
+    lock_take(&lock);
+    for (struct canary_slab **at = &evicted, *s; (s = *at);) {
+        if (s->context != context) {
+            at = &s->next_evicted;
+            continue;
+        }
+        *at = s->next_evicted;
+        slab_close(s);
+    }
+    lock_give(&lock);
+}
+
 void canary_store_context_gone(struct context *ctx, CUcontext context)
 {
     struct store *store = store_of(ctx);
@@ -542,11 +588,12 @@ void canary_store_context_gone(struct context *ctx, CUcontext context)
         // Another context's buffer may get the address.
         share_withdraw_within(search.found->range.base, search.found->range.size);
         lock_take(&lock);
-        bool closed = slab_close(search.found);
+        bool closed = search.found->unindexed || slab_close(search.found);
         lock_give(&lock);
         if (!closed)
             break;
     }
+    close_evicted(context);
     canary_mapped_context_gone(ctx);
     canary_regions_context_gone(context);
     lock_take(&lock);

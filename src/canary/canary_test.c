@@ -824,6 +824,41 @@ static void goes_with_its_context(void **state)
     atomic_store(&findings, 0);
 }
 
+// The driver has ended a context and gives its memory to another one before canary mode knows.
+static void gives_way_to_the_next_context(void **state)
+{
+    CUcontext other;
+    CUdeviceptr old[2], p[3];
+    CUresult r;
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+    assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
+    assert_true(canary_alloc(&old[0], LARGE, &r) && canary_alloc(&old[1], SMALL, &r));
+    context_close(other);
+    canary_context_ends(other, DRIVER_cuCtxDestroy_v2);
+    assert_int_equal(cuCtxDestroy_v2(other), 0);
+    assert_int_equal(cuCtxSetCurrent(context), 0);
+    for (unsigned round = 0; round < 2; round++) {
+        assert_true(canary_alloc(&p[0], LARGE, &r) && canary_alloc(&p[1], SMALL, &r) &&
+                    canary_alloc_managed(&p[2], SMALL, CU_MEM_ATTACH_GLOBAL, &r));
+        assert_true(round || (p[0] == old[0] && p[1] == old[1]));
+        for (unsigned i = 0; round == 0 && i < 3; i++)
+            free_now(p[i]);
+    }
+    forget_context(other);
+    for (unsigned i = 0; i < 3; i++) {
+        uint64_t base, size;
+        assert_int_equal(canary_ask(p[i], &base, &size), MODE_BUFFER);
+        change(p[i] - 1);
+    }
+    scan(true);
+    assert_int_equal(atomic_exchange(&findings, 0), 3);
+    for (unsigned i = 0; i < 3; i++)
+        free_now(p[i]);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
 static void stops(void **state)
 {
     CUdeviceptr p;
@@ -860,6 +895,7 @@ int main(void)
         cmocka_unit_test(goes_back_during_a_capture),
         cmocka_unit_test(the_cache_is_bounded),
         cmocka_unit_test(goes_with_its_context),
+        cmocka_unit_test(gives_way_to_the_next_context),
         cmocka_unit_test(stops),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -40,8 +40,9 @@ struct check_device {
     uint32_t pieces;                                               // of records that are mapped
     struct error_ring *ring;
     struct error_ring_reader reader;
-    uint64_t crowded, lost;  // that were added to the summary
-    bool heap_known;         // the heap of malloc in its kernels is in the table
+    uint64_t crowded, lost;     // that were added to the summary
+    bool heap_known;            // the driver's heap of malloc in kernels is in the table
+    uint64_t heap, heap_bytes;  // moat's own (kwatch/kheap_host.h); 0: there is none
 };
 
 // Makes the copy of a table in a context. `trap`: errors stop kernels.

@@ -5,11 +5,14 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/vec.h"
+#include "check/check_variables.h"
 #include "context/context_copy.h"
 #include "context/green.h"
 #include "core/guard.h"
 #include "core/lock.h"
 #include "kcheck/kcheck.h"
+#include "kwatch/kheap_host.h"
 #include "launch/kernel_fault.h"
 #include "launch/launch_ring.h"
 #include "track/guard_report.h"
@@ -18,7 +21,6 @@
 // Our data of a module's row.
 struct module {
     uint64_t number;
-    const struct pass_check *checks;
     unsigned
         set_in[CONTEXT_CONTEXTS];  // version of the context's directory that the variable leads to; 0: none
     bool ending;                   // the driver is about to unload it
@@ -161,7 +163,43 @@ static void flush(struct change *c)
     check_table_clean(table);
 }
 
-// Memory of graphs is left out: it is unknown when it is valid, and graphs may share addresses.
+// Memory of graphs. When it is valid is not known, and blocks of one graph, or of one after the other, may
+// share addresses: then they are one block. It stays live until other memory is there, since a graph that
+// is launched again allocates the same addresses again.
+struct graph_block {
+    uint64_t base, end;
+};
+static VEC(struct graph_block) graph_blocks;  // disjoint; protected by the lock
+
+// Takes blocks out of the list that overlap another one, which grows to cover them if `join`.
+static void take_graph_blocks(uint64_t *base, uint64_t *end, bool join)
+{
+    for (size_t i = 0; i < graph_blocks.len;) {
+        struct graph_block b = graph_blocks.items[i];
+        if (b.end <= *base || b.base >= *end) {
+            i++;
+            continue;
+        }
+        graph_blocks.items[i] = graph_blocks.items[--graph_blocks.len];
+        if (join) {
+            *base = b.base < *base ? b.base : *base;
+            *end = b.end > *end ? b.end : *end;
+            i = 0;
+        }
+    }
+}
+
+// Requires the lock. Returns what is to be added to the table for a block of a graph: no serial, so that no
+// free marks it.
+static struct check_table_block add_graph_block(uint64_t base, uint64_t size)
+{
+    uint64_t end = base + size;
+    take_graph_blocks(&base, &end, true);
+    if (vec_push(&graph_blocks, (struct graph_block){base, end}))
+        return (struct check_table_block){0};
+    return (struct check_table_block){base, end - base, 0, 0};
+}
+
 static unsigned flags_of(enum track_family family)
 {
     switch (family) {
@@ -169,6 +207,7 @@ static unsigned flags_of(enum track_family family)
     case TRACK_MAPPED: return CHECK_TABLE_LOOSE;
     case TRACK_REGISTERED: return CHECK_TABLE_SHARES;
     case TRACK_POOL: return CHECK_TABLE_ORDERED;
+    case TRACK_VARIABLE: return CHECK_TABLE_FORGOTTEN;
     default: return 0;
     }
 }
@@ -180,10 +219,16 @@ static void made(const struct track_copy *b)
                        .stream = order.stream,
                        .per_thread = order.per_thread};
     order.valid = false;
-    if (!check_host_on || b->facts.family == TRACK_GRAPH)
+    if (!check_host_on)
         return;
     int saved = errno;
     lock_take(&lock);
+    if (b->facts.family == TRACK_GRAPH) {
+        add = add_graph_block(b->base, b->size);
+    } else if (graph_blocks.len && b->facts.family != TRACK_ANNOUNCED) {
+        uint64_t base = b->base, end = base + b->size;
+        take_graph_blocks(&base, &end, false);
+    }
     if (!broken && check_table_add(table, &add) != -EINVAL)
         flush(&c);
     lock_give(&lock);
@@ -348,8 +393,30 @@ static CUresult set_variable(struct context *ctx, const struct modules_row *row,
     return r ? r : context_write(ctx, &copy, 1);
 }
 
+// Modules that are new in a context.
+struct fresh {
+    VEC(struct modules_row *) rows;  // held
+};
+
+static void note_fresh(struct fresh *f, const struct modules_row *row)
+{
+    struct modules_row *held = modules_hold(row->handle);
+    if (held && vec_push(&f->rows, held))
+        modules_release(held);
+}
+
+static void record_fresh(struct fresh *f, struct context *ctx)
+{
+    for (size_t i = 0; i < f->rows.len; i++) {
+        check_variables_record(ctx, f->rows.items[i]);
+        modules_release(f->rows.items[i]);
+    }
+    vec_free(&f->rows);
+}
+
 // Sets the variables of all modules in a context. Requires the lock.
-static void set_variables(struct context *ctx, CUcontext context, const struct check_device *d)
+static void set_variables(struct context *ctx, CUcontext context, const struct check_device *d,
+                          struct fresh *fresh)
 {
     static bool noted;
     unsigned number = context_number(ctx);
@@ -360,7 +427,9 @@ static void set_variables(struct context *ctx, CUcontext context, const struct c
             m->set_in[number] = 0;  // it is set if the module stays
         if (m->ending || (row->context && row->context != context) || m->set_in[number] == d->version)
             continue;
-        struct kcheck_module value = {d->directory, d->records, d->state, m->number};
+        if (!m->set_in[number])
+            note_fresh(fresh, row);
+        struct kcheck_module value = {d->directory, d->records, d->state, m->number, d->heap, d->heap_bytes};
         CUresult r = set_variable(ctx, row, broken ? (struct kcheck_module){0} : value);
         m->set_in[number] = broken ? 0 : d->version;
         if (r && !noted) {
@@ -375,6 +444,28 @@ static void set_variables(struct context *ctx, CUcontext context, const struct c
     modules_give(client, all);
 }
 
+// Finds out where the heap of malloc in kernels is; if it has moved, all variables are set again.
+static void find_heap(const struct context *ctx, struct check_device *d)
+{
+    uint64_t bytes, heap = kheap_host_found(ctx, &bytes);
+    if (heap == d->heap && bytes == d->heap_bytes)
+        return;
+    d->heap = heap;
+    d->heap_bytes = bytes;
+    d->version++;
+}
+
+uint64_t check_host_heap(uint64_t *bytes)
+{
+    const struct context *ctx = kheap_host_any() ? context_current() : NULL;
+    return ctx ? kheap_host_found(ctx, bytes) : 0;
+}
+
+void check_host_limit_set(void)
+{
+    atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
+}
+
 static bool prepare(CUcontext context)
 {
     bool pushed;
@@ -382,6 +473,7 @@ static bool prepare(CUcontext context)
     if (!ctx)
         return false;
     int saved = errno;
+    struct fresh fresh = {.rows = {0}};
     CUstreamCaptureMode mode = context_capture_relax();
     lock_take(&lock);
     struct check_device *d = &devices[context_number(ctx)];
@@ -391,11 +483,14 @@ static bool prepare(CUcontext context)
     bool first = ready && !any_ready;
     any_ready |= ready;
     if (ready)
-        set_variables(ctx, context, d);
+        find_heap(ctx, d);
+    if (ready)
+        set_variables(ctx, context, d, &fresh);
     if (ready && !broken)
         atomic_store_explicit(&ready_in, context, memory_order_release);
     ready = ready && !broken;
     lock_give(&lock);
+    record_fresh(&fresh, ctx);
     context_capture_restore(mode);
     context_leave(pushed);
     if (first && check_host_first)
@@ -441,28 +536,28 @@ bool check_host_launch(void)
     if (!check_host_on || guard.real.cuCtxGetCurrent(&context) || !context)
         return false;
     context = green_owner(context);
+    kheap_host_launch();
     return atomic_load_explicit(&ready_in, memory_order_acquire) == context || prepare(context);
 }
 
-static const struct pass_check *checks_of(const struct modules_row *row)
+static bool has_checks(const struct modules_row *row)
 {
     for (unsigned i = 0; i < row->nparts; i++)
         if (row->parts[i]->check)
-            return row->parts[i]->check;
-    return NULL;
+            return true;
+    return false;
 }
 
 void check_host_module(struct modules_row *row)
 {
     struct module *m =
-        row && (row->library || row->context) && checks_of(row) ? mem_zalloc(1, sizeof *m) : NULL;
+        row && (row->library || row->context) && has_checks(row) ? mem_zalloc(1, sizeof *m) : NULL;
     if (!m) {
         guard_count(GUARD_CHECK_NONE);
         return;
     }
     lock_take(&lock);
     m->number = ++numbers;
-    m->checks = checks_of(row);
     modules_set(row, client, m);
     atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
     lock_give(&lock);
@@ -482,24 +577,58 @@ void check_host_module_ends(const void *handle, bool ending)
     lock_give(&lock);
 }
 
-const struct pass_check *check_host_sites(uint64_t number)
+// Finds the text of a site among those that a module was linked from.
+static const struct pass_check *find_part(const struct modules_row *row, uint32_t site)
+{
+    const struct pass_check *found = NULL;
+    for (unsigned i = 0; i < row->nparts; i++) {
+        const struct pass_check *c = row->parts[i]->check;
+        if (!c || c->tag != site >> KCHECK_SITE_BITS || (site & ((1u << KCHECK_SITE_BITS) - 1)) >= c->nsites)
+            continue;
+        if (found)  // two texts with one tag
+            return NULL;
+        found = c;
+    }
+    return found;
+}
+
+const struct pass_check *check_host_sites(uint64_t number, uint32_t site)
 {
     const struct pass_check *found = NULL;
     struct modules_row *all = modules_take_all(client);
     for (struct modules_row *row = all; row; row = row->more[client]) {
         const struct module *m = row->data[client];
-        found = m->number == number ? m->checks : found;
+        found = m->number == number ? find_part(row, site) : found;
     }
     modules_give(client, all);
     return found;
 }
 
-const struct pass_check *check_host_checks(const void *handle)
+static const struct pass_check_kernel *find_kernel(const struct pass_check *checks, const char *name,
+                                                   size_t length)
+{
+    for (uint32_t i = 0; checks && i < checks->nkernels; i++)
+        if (checks->kernels[i].name.len == length && !memcmp(checks->kernels[i].name.ptr, name, length))
+            return &checks->kernels[i];
+    return NULL;
+}
+
+const struct pass_check_kernel *check_host_kernel(const void *handle, const char *name)
 {
     struct modules_row *row = handle ? modules_hold(handle) : NULL;
-    const struct pass_check *checks = row ? checks_of(row) : NULL;
+    const struct pass_check_kernel *found = NULL;
+    for (unsigned i = 0; row && i < row->nparts && !found; i++)
+        found = find_kernel(row->parts[i]->check, name, strlen(name));
     modules_release(row);
-    return checks;
+    return found;
+}
+
+bool check_host_is_checked(const void *handle)
+{
+    struct modules_row *row = handle ? modules_hold(handle) : NULL;
+    bool checked = row && has_checks(row);
+    modules_release(row);
+    return checked;
 }
 
 // --- start -------------------------------------------------------------------------------------------------

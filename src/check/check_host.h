@@ -20,6 +20,10 @@ int check_host_start(void);  // 0 or -ENOMEM
 void check_host_after_fork(void);
 extern _Atomic(bool) check_host_on;  // set at the start; cleared when the driver shuts down
 
+// The heap of malloc in kernels in the current context, and its size; 0: it has none.
+uint64_t check_host_heap(uint64_t *bytes);
+void check_host_limit_set(void);  // the heap of malloc in kernels may move
+
 // Called for each launch of a checked kernel. Returns false if its context cannot be checked.
 bool check_host_launch(void);
 
@@ -28,9 +32,12 @@ void check_host_module(struct modules_row *row);
 void check_host_module_ends(const void *handle, bool ending);
 
 // Calls f for a device with its module of that number under the lock: what is known of it stays meanwhile.
-const struct pass_check *check_host_sites(uint64_t number);  // NULL: unknown. Requires the lock.
-// Returns the checks of a module or library; NULL: it has none. They stay while the module is loaded.
-const struct pass_check *check_host_checks(const void *handle);
+// Returns what is known of the text that a site is in (KCHECK_SITE); NULL: nothing. Requires the lock.
+const struct pass_check *check_host_sites(uint64_t number, uint32_t site);
+// Returns a kernel of a module or library; NULL: it has no checked variant. It stays while the module is
+// loaded.
+const struct pass_check_kernel *check_host_kernel(const void *handle, const char *name);
+bool check_host_is_checked(const void *handle);  // a module or library that was rewritten
 
 // Call f for each context that has a copy, with the lock held; the first makes the context current. The
 // second, for the ring alone, does nothing if it would have to wait for the lock and `wait` is false.

@@ -7,8 +7,12 @@
 #include <string.h>
 
 #include "check/check_args.h"
+#include "check/check_graph.h"
 #include "check/check_host.h"
+#include "check/check_kernel.h"
 #include "check/check_prove.h"
+#include "check/check_race.h"
+#include "check/check_unchecked.h"
 #include "context/kernels.h"
 #include "core/epoch.h"
 #include "core/guard.h"
@@ -21,21 +25,9 @@
 
 enum {
     STACKS = 4096,  // launches whose stacks are kept; a power of two
+    SAVED = 1024,   // and of these whose parameters are
+    CERTAIN = 256,  // accesses that are known to be wrong
     NAME = 4096,    // bytes of a kernel's name, with the prefix
-    PAIRS = (LAUNCH_CALL_MORE_BYTES - 16 - KCHECK_HIDDEN) / 16,
-};
-
-// A kernel that may be launched in place of the program's.
-struct variant {
-    const void *handle;     // a CUfunction or CUkernel; NULL: there is none
-    unsigned most_threads;  // that a block of it can have; 0: unknown
-};
-
-// What a launch needs to know of a kernel, in its data of kernels.h. It stays for the life of the process.
-struct check_kernel {
-    struct variant full, rest;
-    const struct pass_check_kernel *checks;
-    const struct check_prove *prove;  // NULL: a proof would save nothing
 };
 
 static unsigned data_number;
@@ -48,9 +40,17 @@ static struct {
     _Atomic uint32_t stack;
     _Atomic enum driver_id call;
     _Atomic(const void *) function;
-    // Of a launch that was proved and checked all the same: what was proved.
-    _Atomic(const struct check_prove *) proved;
+    // Of a launch that was proved and checked all the same.
+    _Atomic(const struct check_prove *) proof;
+    _Atomic enum check_proved proved;
 } stacks[STACKS];
+
+// Release and acquire: who finds the number before and after it has copied the rest has the rest of that
+// launch, unless two launches took the place at once; whoever uses it compares what comes out.
+static struct {
+    _Atomic uint64_t number;
+    struct check_launch_saved launch;
+} saved[SAVED];
 
 int check_launch_start(void)
 {
@@ -61,16 +61,7 @@ int check_launch_start(void)
 
 // --- kernels -----------------------------------------------------------------------------------------------
 
-static const struct pass_check_kernel *find_checks(const struct pass_check *checks, const char *name)
-{
-    size_t length = strlen(name);
-    for (uint32_t i = 0; checks && i < checks->nkernels; i++)
-        if (checks->kernels[i].name.len == length && !memcmp(checks->kernels[i].name.ptr, name, length))
-            return &checks->kernels[i];
-    return NULL;
-}
-
-static struct check_kernel *kernel_of(const void *handle)
+const struct check_kernel *check_kernel_of(const void *handle)
 {
     struct kernel *k = handle ? kernels_find(handle) : NULL;
     // Acquire: pairs with the release in keep.
@@ -92,16 +83,16 @@ static unsigned most_threads(const void *variant, enum kernels_kind kind)
                : 0;
 }
 
-static struct variant variant_of(const void *handle, enum kernels_kind kind, const void *owner,
-                                 struct kernel *stands_for)
+static struct check_variant variant_of(const void *handle, enum kernels_kind kind, const void *owner,
+                                       struct kernel *stands_for)
 {
     if (!handle)
-        return (struct variant){NULL, 0};
+        return (struct check_variant){NULL, 0};
     kernels_found(handle, kind, owner, NULL);
     struct kernel *instead = kernels_get(handle);
     if (instead)
         kernels_stands_for(instead, stands_for);
-    return (struct variant){handle, most_threads(handle, kind)};
+    return (struct check_variant){handle, most_threads(handle, kind)};
 }
 
 static void keep(const void *handle, enum kernels_kind kind, const void *owner, const void *full,
@@ -143,12 +134,12 @@ void check_launch_found(const void *handle, const void *owner, const char *name)
 {
     const struct kernel *k = kernels_find(handle);
     const struct pass_check_kernel *checks =
-        k && name && !kernel_of(handle) ? find_checks(check_host_checks(owner), name) : NULL;
+        k && name && !check_kernel_of(handle) ? check_host_kernel(owner, name) : NULL;
     if (!checks)
         return;
     enum kernels_kind kind = atomic_load_explicit(&k->kind, memory_order_acquire);
     const void *full = find_variant(owner, kind, KCHECK_PREFIX, name), *rest = NULL;
-    if (full && checks->proved == PASS_CHECK_REST)
+    if (full && pass_check_has_rest(checks->proved))
         rest = find_variant(owner, kind, KCHECK_REST_PREFIX, name);
     if (full)
         keep(handle, kind, owner, full, rest, checks);
@@ -156,9 +147,9 @@ void check_launch_found(const void *handle, const void *owner, const char *name)
 
 void check_launch_function_of(CUfunction function, CUkernel kernel)
 {
-    const struct check_kernel *c = kernel_of(kernel);
+    const struct check_kernel *c = check_kernel_of(kernel);
     CUfunction full = NULL, rest = NULL;
-    if (!c || kernel_of(function) || guard.real.cuKernelGetFunction(&full, (CUkernel)c->full.handle))
+    if (!c || check_kernel_of(function) || guard.real.cuKernelGetFunction(&full, (CUkernel)c->full.handle))
         return;
     if (c->rest.handle && guard.real.cuKernelGetFunction(&rest, (CUkernel)c->rest.handle))
         rest = NULL;
@@ -169,22 +160,87 @@ void check_launch_function_of(CUfunction function, CUkernel kernel)
 
 const void *check_launch_variant(const void *handle, unsigned n)
 {
-    const struct check_kernel *c = kernel_of(handle);
+    const struct check_kernel *c = check_kernel_of(handle);
     return !c || n > 1 ? NULL : n == 0 ? c->full.handle : c->rest.handle;
 }
 
 // --- launches ----------------------------------------------------------------------------------------------
 
-static uint64_t note_launch(enum driver_id call, const void *function, const struct check_prove *proved)
+static uint64_t note_launch(enum driver_id call, const void *function, const struct check_prove *proof,
+                            enum check_proved proved)
 {
     uint64_t number = atomic_fetch_add_explicit(&launches, 1, memory_order_relaxed) + 1;
     uint32_t stack = stack_capture(NULL, (unsigned)guard.options.stack_depth);
     atomic_store_explicit(&stacks[number % STACKS].stack, stack, memory_order_relaxed);
     atomic_store_explicit(&stacks[number % STACKS].call, call, memory_order_relaxed);
     atomic_store_explicit(&stacks[number % STACKS].function, function, memory_order_relaxed);
+    atomic_store_explicit(&stacks[number % STACKS].proof, proof, memory_order_relaxed);
     atomic_store_explicit(&stacks[number % STACKS].proved, proved, memory_order_relaxed);
     atomic_store_explicit(&stacks[number % STACKS].number, number, memory_order_relaxed);
     return number;
+}
+
+static void save(uint64_t number, const struct launch_call *l, const void *bytes, size_t size)
+{
+    struct check_launch_saved *to = &saved[number % SAVED].launch;
+    atomic_store_explicit(&saved[number % SAVED].number, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    if (size > sizeof to->bytes)
+        return;
+    memcpy(to->grid, l->grid, sizeof to->grid);
+    memcpy(to->block, l->block, sizeof to->block);
+    to->shared = l->shared;
+    to->size = (uint32_t)size;
+    if (size)
+        memcpy(to->bytes, bytes, size);
+    atomic_store_explicit(&saved[number % SAVED].number, number, memory_order_release);
+}
+
+bool check_launch_saved(uint64_t number, struct check_launch_saved *out)
+{
+    bool known =
+        number && atomic_load_explicit(&saved[number % SAVED].number, memory_order_acquire) == number;
+    if (known)
+        *out = saved[number % SAVED].launch;
+    atomic_thread_fence(memory_order_acquire);
+    return known && atomic_load_explicit(&saved[number % SAVED].number, memory_order_relaxed) == number &&
+           out->size <= sizeof out->bytes;
+}
+
+// What is certain to be wrong in a launch, for the report of it. Relaxed, all: as in `stacks`.
+static struct {
+    _Atomic uint64_t number, before, needs, size;
+    _Atomic uint32_t site;
+} foreseen[CERTAIN];
+static _Atomic uint32_t foreseen_next;
+
+static void note_certain(uint64_t number, const struct check_certain *c)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        uint32_t to = atomic_fetch_add_explicit(&foreseen_next, 1, memory_order_relaxed) % CERTAIN;
+        atomic_store_explicit(&foreseen[to].number, 0, memory_order_relaxed);
+        atomic_store_explicit(&foreseen[to].site, c->at[i].site, memory_order_relaxed);
+        atomic_store_explicit(&foreseen[to].before, c->at[i].before, memory_order_relaxed);
+        atomic_store_explicit(&foreseen[to].needs, c->at[i].needs, memory_order_relaxed);
+        atomic_store_explicit(&foreseen[to].size, c->at[i].size, memory_order_relaxed);
+        atomic_store_explicit(&foreseen[to].number, number, memory_order_relaxed);
+    }
+}
+
+bool check_launch_was_certain(uint64_t number, uint32_t site, struct check_certain *out)
+{
+    out->n = 0;
+    for (uint32_t i = 0; i < CERTAIN && number && !out->n; i++) {
+        if (atomic_load_explicit(&foreseen[i].number, memory_order_relaxed) != number ||
+            atomic_load_explicit(&foreseen[i].site, memory_order_relaxed) != site)
+            continue;
+        out->n = 1;
+        out->at[0].site = site;
+        out->at[0].before = atomic_load_explicit(&foreseen[i].before, memory_order_relaxed);
+        out->at[0].needs = atomic_load_explicit(&foreseen[i].needs, memory_order_relaxed);
+        out->at[0].size = atomic_load_explicit(&foreseen[i].size, memory_order_relaxed);
+    }
+    return out->n;
 }
 
 static bool is_kept(uint64_t number)
@@ -207,16 +263,30 @@ uint32_t check_launch_stack(uint64_t number, enum driver_id *call)
     return known ? atomic_load_explicit(&stacks[number % STACKS].stack, memory_order_relaxed) : 0;
 }
 
-bool check_launch_was_proved(uint64_t number, uint32_t site)
+void check_launch_set_proved(uint64_t number, const struct check_prove *proof, enum check_proved proved)
 {
-    const struct check_prove *proved =
-        is_kept(number) ? atomic_load_explicit(&stacks[number % STACKS].proved, memory_order_relaxed) : NULL;
-    return proved && check_prove_says(proved, site);
+    if (!is_kept(number))
+        return;
+    atomic_store_explicit(&stacks[number % STACKS].proof, proof, memory_order_relaxed);
+    atomic_store_explicit(&stacks[number % STACKS].proved, proved, memory_order_relaxed);
 }
 
-// Returns the bounds of the block that a pointer is in. Call it inside an epoch section.
-static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span)
+bool check_launch_was_proved(uint64_t number, uint32_t site)
 {
+    const struct check_prove *proof =
+        is_kept(number) ? atomic_load_explicit(&stacks[number % STACKS].proof, memory_order_relaxed) : NULL;
+    return proof &&
+           check_prove_says(
+               proof, atomic_load_explicit(&stacks[number % STACKS].proved, memory_order_relaxed), site);
+}
+
+// Returns the bounds of the block that a pointer is in. Call it inside an epoch section. What lies in the
+// heap of malloc in kernels is looked up by the kernel, which needs the pointer for that also where several
+// meet.
+static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span, uint64_t heap, uint64_t heap_bytes)
+{
+    if (heap && pointer - heap < heap_bytes)
+        return (struct kcheck_pair){pointer, 0};
     const struct track_block *b = pointer ? track_announced(pointer) : NULL;
     b = b || !pointer ? b : track_live(pointer);
     // When memory of a graph is valid is unknown.
@@ -225,9 +295,10 @@ static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span)
     return kcheck_pair(b->range.base, b->range.size, span);
 }
 
-static void fill_pairs(const struct pass_check_variant *v, const char *bytes, size_t size,
-                       struct kcheck_pair *pairs)
+void check_kernel_pairs(const struct pass_check_variant *v, const char *bytes, size_t size,
+                        struct kcheck_pair *pairs)
 {
+    uint64_t heap_bytes = 0, heap = check_host_heap(&heap_bytes);
     unsigned section = epoch_enter();
     for (uint32_t i = 0; i < v->npairs; i++) {
         uint64_t pointer = 0, offset = v->pairs[i].offset;
@@ -235,7 +306,8 @@ static void fill_pairs(const struct pass_check_variant *v, const char *bytes, si
             memcpy(&pointer, bytes + offset, sizeof pointer);
         // An access that needs more alignment than the pointer has is judged by the kernel.
         bool aligned = !(pointer & (v->pairs[i].align - 1));
-        pairs[i] = aligned ? pair_of(pointer, v->pairs[i].span) : (struct kcheck_pair){0, 0};
+        pairs[i] =
+            aligned ? pair_of(pointer, v->pairs[i].span, heap, heap_bytes) : (struct kcheck_pair){0, 0};
     }
     epoch_leave(section);
 }
@@ -255,78 +327,95 @@ static bool fits_together(const struct launch_call *l, const void *variant)
 }
 
 // Returns whether a block of the launch is not larger than those that the variant can have.
-static bool fits_block(const struct launch_call *l, const struct variant *v)
+static bool fits_block(const struct launch_call *l, const struct check_variant *v)
 {
     return !v->most_threads || (uint64_t)l->block[0] * l->block[1] * l->block[2] <= v->most_threads;
 }
 
-// Returns whether a variant with so many pairs can be launched with this shape.
-static bool fits(const struct launch_call *l, const struct variant *v, uint32_t npairs)
+bool check_kernel_fits(const struct launch_call *l, const struct check_variant *v, uint32_t npairs)
 {
-    return npairs <= PAIRS && fits_block(l, v) &&
+    return npairs <= CHECK_KERNEL_PAIRS && fits_block(l, v) &&
            (!launch_call_is_cooperative(l) || fits_together(l, v->handle));
 }
 
 // A kernel without a variant runs as it is.
 static void launch_bare(const struct launch_call *l)
 {
-    static _Atomic(const char *) named[16];  // kernels that a note names
-    const char *name = kernels_name(l->function);
     guard_count(GUARD_CHECK_BARE);
+    check_unchecked_count(kernels_name(l->function));
     check_args_look(l);
-    for (unsigned i = 0; name && i < sizeof named / sizeof *named; i++) {
-        const char *none = NULL;
-        // Relaxed: a name is the same text for all.
-        if (atomic_compare_exchange_strong_explicit(&named[i], &none, name, memory_order_relaxed,
-                                                    memory_order_relaxed)) {
-            guard_report_note("check: kernel %s runs unchecked", name);
-            return;
-        }
-        if (none == name)
-            return;
-    }
 }
 
-// Launches a variant in place of the kernel. Returns false if it does not fit.
-static bool launch_variant(const struct launch_call *l, const struct variant *v,
-                           const struct pass_check_variant *about, const void *bytes, size_t size,
-                           const struct check_prove *proved)
+// So does one whose variant cannot be launched.
+static void launch_unfit(const struct launch_call *l)
 {
-    struct {
-        struct kcheck_hidden head;
-        struct kcheck_pair pairs[PAIRS];
-    } hidden;
-    _Static_assert(sizeof hidden.head == KCHECK_HIDDEN, "the pairs follow it");
-    if (!fits(l, v, about->npairs))
+    guard_count(GUARD_CHECK_UNFIT);
+    check_unchecked_count(kernels_name(l->function));
+}
+
+// Returns whether the kernel becomes a node of a graph, which may run when other buffers are there. A node
+// that check_graph.h keeps up to date is set as a kernel is launched.
+static bool is_deferred(const struct launch_call *l, const struct check_kernel *c)
+{
+    if (!l->node)
+        return launch_call_is_captured(l);
+    return !l->node->exec || !check_kernel_fits(l, &c->full, c->checks->full.npairs) ||
+           !check_graph_keeps(l->node->exec, l->node->node);
+}
+
+// A launch that is being decided.
+struct launching {
+    const struct launch_call *l;
+    const struct check_kernel *kernel;
+    const void *bytes;
+    size_t size;
+    bool deferred;
+    enum check_proved proved;
+    struct check_certain certain;
+};
+
+// Launches a variant in place of the kernel, by the buffers' bounds. Returns false if it does not fit.
+static bool launch_variant(const struct launching *w, bool rest)
+{
+    const struct check_kernel *k = w->kernel;
+    const struct check_variant *v = rest ? &k->rest : &k->full;
+    const struct pass_check_variant *about = rest ? &k->checks->rest : &k->checks->full;
+    struct check_hidden hidden;
+    if (!v->handle || !check_kernel_fits(w->l, v, about->npairs))
         return false;
-    hidden.head = (struct kcheck_hidden){note_launch(l->call, l->function, proved), 0};
-    if (l->node || launch_call_is_captured(l))
+    // What the rest variant does not check cannot be reported.
+    uint64_t number =
+        note_launch(w->l->call, w->l->function, k->prove, rest ? CHECK_PROVED_NOTHING : w->proved);
+    note_certain(number, &w->certain);
+    hidden.head = (struct kcheck_hidden){number, 0};
+    if (w->deferred) {
         memset(hidden.pairs, 0, about->npairs * sizeof *hidden.pairs);
-    else
-        fill_pairs(about, bytes, size, hidden.pairs);
+    } else {
+        check_kernel_pairs(about, w->bytes, w->size, hidden.pairs);
+        save(number, w->l, w->bytes, w->size);
+    }
     size_t all = KCHECK_HIDDEN + about->npairs * sizeof *hidden.pairs;
     assert(all == about->hidden_bytes);
-    return launch_call_append(l, &hidden, all, 16) && launch_call_replace(l, v->handle);
+    return launch_call_append(w->l, &hidden, all, 16) && launch_call_replace(w->l, v->handle);
 }
 
-// Returns whether the launch is proved, so that not all checks are needed. A graph may run when other buffers
-// are there.
-static bool is_proved(const struct launch_call *l, const struct check_kernel *c, const void *bytes,
-                      size_t size)
+enum check_proved check_kernel_proved(const struct launch_call *l, const struct check_kernel *k,
+                                      const void *bytes, size_t size, struct check_certain *certain)
 {
-    return guard.options.proofs != OPTION_PROOFS_OFF && c->prove && fits_block(l, &c->full) && !l->node &&
-           !launch_call_is_captured(l) && check_prove_holds(c->prove, l, bytes, size);
+    bool can = guard.options.proofs != OPTION_PROOFS_OFF && k->prove && fits_block(l, &k->full);
+    return can ? check_prove_holds(k->prove, l, bytes, size, certain) : CHECK_PROVED_NOTHING;
 }
 
-// Returns whether the proved launch is made without the checks that the proof spares.
-static bool launch_proved(const struct launch_call *l, const struct check_kernel *c, const void *bytes,
-                          size_t size)
+// Launches without the checks that a proof spares, if it can.
+static bool launch_proved(const struct launching *w)
 {
-    if (c->checks->proved == PASS_CHECK_BARE) {
+    if (!w->proved || guard.options.proofs == OPTION_PROOFS_CHECK)
+        return false;
+    if (w->proved == CHECK_PROVED_ALL) {
         guard_count(GUARD_CHECK_PROVED);
         return true;
     }
-    if (!c->rest.handle || !launch_variant(l, &c->rest, &c->checks->rest, bytes, size, NULL))
+    if (!launch_variant(w, true))
         return false;
     guard_count(GUARD_CHECK_PROVED_PART);
     return true;
@@ -334,21 +423,36 @@ static bool launch_proved(const struct launch_call *l, const struct check_kernel
 
 void check_launch(const struct launch_call *l)
 {
-    const struct check_kernel *c = kernel_of(l->function);
-    const void *bytes;
-    size_t size;
-    if (!l->function)
+    struct launching w;
+    if (!l->function) {
+        check_race_launch(l, NULL, NULL, 0);
+        check_graph_launch(l->graph);
         return;
-    if (!c) {
+    }
+    w.l = l;
+    w.kernel = check_kernel_of(l->function);
+    if (!w.kernel) {
+        check_race_launch(l, NULL, NULL, 0);
         launch_bare(l);
         return;
     }
-    if (!check_host_launch() || !launch_call_parameters(l, &bytes, &size)) {
-        guard_count(GUARD_CHECK_UNFIT);
+    if (!check_host_launch() || !launch_call_parameters(l, &w.bytes, &w.size)) {
+        check_race_launch(l, NULL, NULL, 0);
+        launch_unfit(l);
         return;
     }
-    bool proved = is_proved(l, c, bytes, size), both = guard.options.proofs == OPTION_PROOFS_CHECK;
-    bool checked = (proved && !both && launch_proved(l, c, bytes, size)) ||
-                   launch_variant(l, &c->full, &c->checks->full, bytes, size, proved ? c->prove : NULL);
-    guard_count(checked ? GUARD_CHECK_LAUNCHES : GUARD_CHECK_UNFIT);
+    w.certain.n = 0;
+    w.deferred = is_deferred(l, w.kernel);
+    w.proved =
+        w.deferred ? CHECK_PROVED_NOTHING : check_kernel_proved(l, w.kernel, w.bytes, w.size, &w.certain);
+    check_race_launch(l, w.proved == CHECK_PROVED_ALL ? w.kernel->prove : NULL, w.bytes, w.size);
+    bool checked = launch_proved(&w) || launch_variant(&w, false);
+    if (checked)
+        guard_count(GUARD_CHECK_LAUNCHES);
+    else
+        launch_unfit(l);
+    if (checked && !w.proved)
+        guard_count(GUARD_CHECK_UNPROVED);
+    if (checked && w.proved && guard.options.proofs == OPTION_PROOFS_CHECK)
+        guard_count(GUARD_CHECK_PROVED_AGAIN);
 }

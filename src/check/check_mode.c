@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // --mode=check as the hooks see it.
+#include "check/check_graph.h"
 #include "check/check_host.h"
 #include "check/check_launch.h"
 #include "check/check_prove.h"
+#include "check/check_race.h"
 #include "check/check_report.h"
+#include "check/check_unchecked.h"
 #include "core/guard.h"
 #include "launch/launch_call.h"
 #include "mode/mode.h"
@@ -24,8 +27,11 @@ static bool start(void)
 static void after_fork(void)
 {
     check_host_after_fork();
+    check_graph_after_fork();
     check_prove_after_fork();
+    check_race_after_fork();
     check_report_after_fork();
+    check_unchecked_after_fork();
 }
 
 static void look(void)
@@ -39,6 +45,12 @@ static void context_last_look(CUcontext context)
     look();
 }
 
+static void context_ends(CUcontext context, enum driver_id call)
+{
+    check_race_order(MODE_ORDER_ALL);
+    check_host_context_ends(context, call);
+}
+
 // The aborting thread may hold any lock: what cannot be read at once is not read.
 static void aborts(void)
 {
@@ -49,15 +61,21 @@ static void aborts(void)
 
 static bool alloc(const struct mode_alloc *a, uint64_t *pointer, CUresult *r)
 {
-    if (a->kind == MODE_POOL)
+    if (a->kind == MODE_POOL) {
         check_host_alloc_in_order(a->stream, a->per_thread);
+        check_race_alloc(a->stream, a->per_thread);
+    }
     return false;
 }
 
 static bool free_(const struct mode_free *f, CUresult *r)
 {
-    if (f->way == MODE_FREE_IN_ORDER && !f->captured)
+    if (f->way != MODE_FREE_IN_ORDER) {
+        check_race_order(MODE_ORDER_ALL);
+    } else if (!f->captured) {
+        check_race_free(f->pointer, f->stream, f->per_thread);
         check_host_free_in_order(f->pointer, f->stream, f->per_thread);
+    }
     return false;
 }
 
@@ -77,10 +95,11 @@ static void count_sites(const struct pass_check *c)
 {
     guard_add(GUARD_CHECK_KERNELS, c->nkernels);
     for (uint32_t i = 0; i < c->nsites; i++)
-        guard_count(c->sites[i].root == PASS_CHECK_OWN ? GUARD_CHECK_OWN
-                    : c->sites[i].root == PASS_CHECK_PARAM || c->sites[i].root == PASS_CHECK_VARIABLE
-                        ? GUARD_CHECK_BASE
-                        : GUARD_CHECK_INTERIOR);
+        if (c->sites[i].width)  // else a call of free
+            guard_count(c->sites[i].root == PASS_CHECK_OWN ? GUARD_CHECK_OWN
+                        : c->sites[i].root == PASS_CHECK_PARAM || c->sites[i].root == PASS_CHECK_VARIABLE
+                            ? GUARD_CHECK_BASE
+                            : GUARD_CHECK_INTERIOR);
     for (uint32_t i = 0; i < c->nfuncs; i++)
         for (int why = 0; why < PASS_CHECK_LEFTS; why++)
             guard_add(left[why], c->funcs[i].left[why]);
@@ -101,7 +120,7 @@ static void module_loaded(const struct rewrite_module *module)
 // Its kernels have ended when the driver unloads it, and their errors are named by what is known of it.
 static void module_ends(const void *handle)
 {
-    if (guard.real.cuCtxSynchronize && check_host_checks(handle))
+    if (guard.real.cuCtxSynchronize && check_host_is_checked(handle))
         guard.real.cuCtxSynchronize();
     look();
     check_host_module_ends(handle, true);
@@ -110,6 +129,12 @@ static void module_ends(const void *handle)
 static void module_stays(const void *handle)
 {
     check_host_module_ends(handle, false);
+}
+
+static void limit_set(CUlimit limit)
+{
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE)
+        check_host_limit_set();
 }
 
 // --- launches ----------------------------------------------------------------------------------------------
@@ -122,21 +147,26 @@ static void poll(void)
 static void waited(enum driver_id call, uint64_t ended)
 {
     check_report_read(ended != 0);
+    if (ended)
+        check_report_ended();
     check_host_waited(ended);
     check_host_find_heaps();
 }
 
 const struct mode check_mode = {
     .checks_kernels = true,
+    .keeps_kernels = true,
     .start = start,
     .after_fork = after_fork,
+    .end = check_unchecked_report,
     .aborts = aborts,
     .alloc = alloc,
     .free = free_,
     .context_last_look = context_last_look,
-    .context_ends = check_host_context_ends,
+    .context_ends = context_ends,
     .context_stays = check_host_context_stays,
     .context_gone = check_host_context_gone,
+    .limit_set = limit_set,
     .plan = plan,
     .module_loaded = module_loaded,
     .module_ends = module_ends,
@@ -146,6 +176,13 @@ const struct mode check_mode = {
     .variant = check_launch_variant,
     .launch = check_launch,
     .node = check_launch,
+    .node_set = check_graph_node_set,
+    .node_ends = check_graph_node_ends,
+    .graph_made = check_graph_made,
+    .graph_updated = check_graph_updated,
+    .graph_ends = check_graph_ends,
+    .exec_ends = check_graph_exec_ends,
     .poll = poll,
     .waited = waited,
+    .order = check_race_order,
 };

@@ -3,11 +3,13 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include <xxhash.h>
 
 #include "base/mem.h"
 #include "core/epoch.h"
+#include "core/guard.h"
 #include "core/lock.h"
 #include "flow/judge.h"
 #include "flow/proof_memo.h"
@@ -40,7 +42,8 @@ struct check_prove {
     uint64_t hash;
     struct proof proof;  // of the bytes that follow the struct
     struct pass_check_asked *asked;
-    bool asks;  // some access is asked for
+    bool asks;                   // some access is asked for
+    bool may_be_bare, has_rest;  // pass_check.h
     struct proof_memo *memo;
     struct area *area;
 };
@@ -76,14 +79,15 @@ static size_t asked_size(const struct pass_check_kernel *k)
 
 static uint64_t hash_of(const struct pass_check_kernel *k)
 {
-    return XXH3_64bits_withSeed(k->asked, asked_size(k), XXH3_64bits(k->proof.ptr, k->proof.len));
+    return XXH3_64bits_withSeed(k->asked, asked_size(k), XXH3_64bits(k->proof.ptr, k->proof.len) + k->proved);
 }
 
 static struct check_prove *find_row(const struct pass_check_kernel *k, uint64_t hash)
 {
     // Acquire: pairs with the release in add_row.
     struct check_prove *row = atomic_load_explicit(&chains[hash % CHAINS], memory_order_acquire);
-    while (row && (row->hash != hash || row->proof.head->size != k->proof.len ||
+    while (row && (row->hash != hash || row->may_be_bare != pass_check_may_be_bare(k->proved) ||
+                   row->has_rest != pass_check_has_rest(k->proved) || row->proof.head->size != k->proof.len ||
                    memcmp(row->proof.head, k->proof.ptr, k->proof.len) != 0 ||
                    memcmp(row->asked, k->asked, asked_size(k)) != 0))
         row = row->next;
@@ -120,7 +124,10 @@ static struct check_prove *add_row(const struct pass_check_kernel *k, uint64_t h
         return NULL;
     }
     struct check_prove *row = (struct check_prove *)memory;
-    *row = (struct check_prove){.hash = hash, .area = area};
+    *row = (struct check_prove){.hash = hash,
+                                .area = area,
+                                .may_be_bare = pass_check_may_be_bare(k->proved),
+                                .has_rest = pass_check_has_rest(k->proved)};
     memcpy(memory + head, k->proof.ptr, k->proof.len);
     row->asked = memcpy(memory + head + bytes, k->asked, asked_size(k));
     proof_read(memory + head, k->proof.len, &row->proof);
@@ -170,6 +177,18 @@ static struct buffer find(const struct proof_root *root, const struct proof_laun
         true, pointer, {.known = true, .size = b->range.size, .into = pointer - b->range.base}};
 }
 
+// pointer: the root's value, 0 for variables.
+static bool is_aligned(const struct pass_check_asked *asked, const struct proof_root *root,
+                       const struct proof_bound *bound, uint64_t pointer)
+{
+    uint64_t wrong = asked->align - 1;
+    if (asked->follows)
+        return !(pointer & wrong);
+    bool known = asked->align <= 1u << bound->power &&
+                 (root->kind == PROOF_ROOT_PARAM || asked->align <= 1u << root->power);
+    return known && !((pointer + bound->residue) & wrong);
+}
+
 // Returns whether an access is right in every thread of the launch.
 static bool is_right(const struct check_prove *p, const struct proof_launch *l, uint32_t access,
                      const struct proof_bound *bound, struct buffer *buffers)
@@ -185,46 +204,94 @@ static bool is_right(const struct check_prove *p, const struct proof_launch *l, 
     struct buffer *b = &buffers[bound->root];
     if (!b->looked_up)
         *b = find(root, l);
-    return !(b->pointer & (p->asked[access].align - 1)) &&
+    return is_aligned(&p->asked[access], root, bound, b->pointer) &&
            judge_bound(bound, &b->judged).verdict == JUDGE_INSIDE;
 }
 
+// Finds accesses that are certain to be wrong. Call it inside an epoch section.
+static void find_certain(const struct check_prove *p, const struct proof_launch *l,
+                         const struct proof_bound *bounds, struct buffer *buffers, struct check_certain *to)
+{
+    for (uint32_t i = 0; i < p->proof.head->naccesses && to->n < CHECK_CERTAIN; i++) {
+        const struct proof_bound *b = &bounds[i];
+        if (p->asked[i].site == PASS_CHECK_UNASKED || b->verdict != PROOF_BOUNDED || !b->exact ||
+            b->root == PROOF_NONE)
+            continue;
+        if (!buffers[b->root].looked_up)
+            buffers[b->root] = find(&p->proof.roots[b->root], l);
+        struct judge_answer a = judge_bound(b, &buffers[b->root].judged);
+        if (a.verdict != JUDGE_OUTSIDE)
+            continue;
+        to->at[to->n].site = p->asked[i].site;
+        to->at[to->n].before = a.before;
+        to->at[to->n].needs = a.needs;
+        to->at[to->n++].size = buffers[b->root].judged.size;
+    }
+}
+
 // Requires the lock of the proof's area.
-static bool all_right(const struct check_prove *p, const struct proof_launch *l)
+static enum check_proved evaluate(const struct check_prove *p, const struct proof_launch *l,
+                                  struct check_certain *certain)
 {
     struct buffer *buffers = (struct buffer *)p->area->memory;
     const struct proof_bound *bounds;
     if (proof_memo_eval(p->memo, l, p->area->memory + buffers_size(&p->proof), &bounds, NULL))
-        return false;
+        return CHECK_PROVED_NOTHING;
     memset(buffers, 0, buffers_size(&p->proof));
     unsigned section = epoch_enter();
-    bool right = true;
-    for (uint32_t i = 0; i < p->proof.head->naccesses && right; i++)
-        right = p->asked[i].site == PASS_CHECK_UNASKED || is_right(p, l, i, &bounds[i], buffers);
+    bool all = p->may_be_bare, rest = p->has_rest;
+    for (uint32_t i = 0; i < p->proof.head->naccesses && (all || rest); i++) {
+        const struct pass_check_asked *asked = &p->asked[i];
+        // Of the others nothing is to be known once some access is not right.
+        if (asked->site == PASS_CHECK_UNASKED || (!asked->rest && !all))
+            continue;
+        if (is_right(p, l, i, &bounds[i], buffers))
+            continue;
+        all = false;
+        rest &= !asked->rest;
+    }
+    if (!all && certain)
+        find_certain(p, l, bounds, buffers, certain);
     epoch_leave(section);
-    return right;
+    return all ? CHECK_PROVED_ALL : rest ? CHECK_PROVED_REST : CHECK_PROVED_NOTHING;
 }
 
-bool check_prove_holds(const struct check_prove *p, const struct launch_call *l, const void *bytes,
-                       size_t size)
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+enum check_proved check_prove_holds(const struct check_prove *p, const struct launch_call *l,
+                                    const void *bytes, size_t size, struct check_certain *certain)
 {
     struct proof_launch launch = {.grid = {l->grid[0], l->grid[1], l->grid[2]},
                                   .block = {l->block[0], l->block[1], l->block[2]},
                                   .dynamic_shared = l->shared,
                                   .params_size = (uint32_t)size,
                                   .params = bytes};
+    if (certain)
+        certain->n = 0;
     if (!p->asks)  // the kernel accesses nothing that is checked
-        return true;
+        return CHECK_PROVED_ALL;
+    uint64_t start = now();
     lock_take(&p->area->lock);
-    bool holds = all_right(p, &launch);
+    enum check_proved proved = evaluate(p, &launch, certain);
     lock_give(&p->area->lock);
-    return holds;
+    guard_add(GUARD_CHECK_PROVING, now() - start);
+    return proved;
 }
 
-bool check_prove_says(const struct check_prove *p, uint32_t site)
+bool check_prove_says(const struct check_prove *p, enum check_proved proved, uint32_t site)
 {
     for (uint32_t i = 0; i < p->proof.head->naccesses; i++)
-        if (p->asked[i].site == site)
-            return true;
+        if (p->asked[i].site == site && (proved == CHECK_PROVED_ALL || p->asked[i].rest))
+            return proved != CHECK_PROVED_NOTHING;
     return false;
+}
+
+const struct proof *check_prove_proof(const struct check_prove *p)
+{
+    return &p->proof;
 }

@@ -22,12 +22,30 @@ struct check_prove;
 // Returns NULL if a proof would save nothing, or out of memory.
 const struct check_prove *check_prove_found(const struct pass_check_kernel *kernel);
 
-// Returns whether the launch is proved. bytes: the program's parameters.
-bool check_prove_holds(const struct check_prove *p, const struct launch_call *l, const void *bytes,
-                       size_t size);
+// What a proof says of a launch: nothing; that the accesses are right which the rest variant leaves out; that
+// all are.
+enum check_proved { CHECK_PROVED_NOTHING, CHECK_PROVED_REST, CHECK_PROVED_ALL };
 
-// Returns whether a proof that holds says that the access at a site is right.
-bool check_prove_says(const struct check_prove *p, uint32_t site);
+const struct proof *check_prove_proof(const struct check_prove *p);
+
+// Accesses of a launch that is not proved which some thread is certain to make outside of the buffer or
+// variable, if it comes that far; the first ones.
+enum { CHECK_CERTAIN = 4 };
+struct check_certain {
+    uint32_t n;
+    struct {
+        uint32_t site;
+        uint64_t before, needs;  // of judge.h
+        uint64_t size;           // of the buffer
+    } at[CHECK_CERTAIN];
+};
+
+// bytes: the program's parameters. certain: NULL if not wanted.
+enum check_proved check_prove_holds(const struct check_prove *p, const struct launch_call *l,
+                                    const void *bytes, size_t size, struct check_certain *certain);
+
+// Returns whether a proof that said so much of a launch said that the access at a site is right.
+bool check_prove_says(const struct check_prove *p, enum check_proved proved, uint32_t site);
 
 void check_prove_after_fork(void);
 

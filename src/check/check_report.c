@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "check/check_report.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/host_memory.h"
 #include "base/mem.h"
+#include "check/check_explain.h"
 #include "check/check_host.h"
 #include "check/check_launch.h"
 #include "context/context_copy.h"
@@ -15,14 +18,19 @@
 #include "core/guard.h"
 #include "core/own_thread.h"
 #include "kcheck/kcheck.h"
+#include "kwatch/kheap_host.h"
+#include "kwatch/kheap_watch.h"
+#include "launch/kernel_fault.h"
 #include "launch/launch_ring.h"
 #include "mode/mode.h"
+#include "rewrite/site_place.h"
 #include "track/guard_report.h"
 #include "track/track.h"
 
 enum {
     NEAR = 4096,       // bytes from a buffer within which a stray access is shown with it
     PAUSE = 50000000,  // nanoseconds between two looks at the rings
+    STRAYS = 64,
 };
 
 // What was reported for the counters of a context. All of this file works under the lock of check_host.c.
@@ -31,66 +39,23 @@ struct counted {
     uint64_t counts[KCHECK_COUNTERS];  // that were added
 };
 static struct counted *counted[CONTEXT_CONTEXTS];
+static bool ended;  // an error has ended its kernel: --on-error=trap
+// The last accesses of memory that is nobody's, as far as moat knows: one of them may be what ends a kernel.
+static struct stray {
+    struct error_ring_record record;
+    struct context *context;
+} kept[STRAYS];
+static _Atomic uint64_t nkept;  // since all launches had ended; relaxed, written under the lock
+static bool fault_known;        // the device has described the fault that is being reported
 
 void check_report_after_fork(void)
 {
     memset(counted, 0, sizeof counted);
+    ended = false;
+    nkept = 0;
 }
 
 // --- the place ---------------------------------------------------------------------------------------------
-
-static void copy_text(char *to, size_t size, struct str from)
-{
-    snprintf(to, size, "%.*s", (int)(from.len < 4096 ? from.len : 4096), from.ptr ? from.ptr : "");
-}
-
-// Copies an instruction with one blank where the text has several, or tabs.
-static void copy_instruction(char *to, size_t size, struct str from)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < from.len && n + 1 < size; i++) {
-        char c = from.ptr[i] == '\t' || from.ptr[i] == '\n' ? ' ' : from.ptr[i];
-        if (c != ' ' || (n && to[n - 1] != ' '))
-            to[n++] = c;
-    }
-    to[n] = 0;
-}
-
-// Appends a text to the fault's. Returns its offset; 0: it is empty, or there is no room.
-static uint16_t add_text(struct driver_fault *f, size_t *used, struct str text)
-{
-    size_t at = *used;
-    if (!text.len || at + text.len + 1 > sizeof f->texts)
-        return 0;
-    memcpy(f->texts + at, text.ptr, text.len);
-    f->texts[at + text.len] = 0;
-    *used += text.len + 1;
-    return (uint16_t)at;
-}
-
-// kernel: NULL if unknown.
-static void place(struct driver_fault *f, const struct pass_check_site *s, const char *kernel)
-{
-    size_t used = 1;
-    if (kernel)
-        snprintf(f->kernel, sizeof f->kernel, "%s", kernel);
-    else
-        copy_text(f->kernel, sizeof f->kernel, s->function);
-    copy_instruction(f->instruction, sizeof f->instruction, s->text);
-    f->line = s->line;
-    if (s->nframes) {
-        copy_text(f->source_file, sizeof f->source_file, s->frames[0].file);
-        f->source_line = s->frames[0].line;
-    }
-    for (uint32_t i = 0; i < s->nframes && i < DRIVER_FAULT_FRAMES - 1; i++) {
-        const struct pass_check_frame *from = &s->frames[i];
-        f->frames[f->nframes++] = (struct driver_fault_frame){
-            add_text(f, &used, from->function), add_text(f, &used, from->file), from->line, from->inlined};
-    }
-    struct str name = {f->kernel, strlen(f->kernel)};
-    if (f->nframes && (name.len != s->function.len || memcmp(name.ptr, s->function.ptr, name.len)))
-        f->frames[f->nframes++] = (struct driver_fault_frame){.function = add_text(f, &used, name)};
-}
 
 // Returns the address operand of an instruction as the text has it, "[%rd4+8]".
 static struct str operand(struct str text)
@@ -118,13 +83,30 @@ static bool writes_too(const struct pass_check *c, const struct pass_check_site 
 
 // --- the buffer --------------------------------------------------------------------------------------------
 
+static bool is_in_heap(const struct context *ctx, uint64_t address)
+{
+    uint64_t bytes, heap = kheap_host_found(ctx, &bytes);
+    return heap && address - heap < bytes;
+}
+
 // Adds the block that the judgement rests on.
-static void add_block(struct guard_finding *f, uint64_t base, uint64_t size)
+static void add_block(struct guard_finding *f, const struct context *ctx, uint64_t base, uint64_t size)
 {
     bool was_freed = size & KCHECK_FREED;
     size &= KCHECK_SIZE;
     if (!base)
         return;
+    if (is_in_heap(ctx, base)) {
+        f->buffers[f->nbuffers++] = (struct track_copy){.base = base,
+                                                        .size = size,
+                                                        .facts = {.family = TRACK_PLAIN,
+                                                                  .made_by = TRACK_MADE_BY_KERNEL,
+                                                                  .device = (int16_t)ctx->device,
+                                                                  .bytes = size},
+                                                        .freed = was_freed,
+                                                        .freed_by = TRACK_MADE_BY_KERNEL};
+        return;
+    }
     unsigned section = epoch_enter();
     const struct track_block *b = track_announced(base);
     if (!b || b->range.base != base || b->range.size != size)
@@ -154,6 +136,22 @@ static void add_nearest(struct guard_finding *f)
         f->note = "this is the nearest buffer: the pointer was in no buffer, or at the end of one";
     }
     epoch_leave(section);
+}
+
+// Describes an access that has ended its kernel.
+static void add_fatal(struct guard_finding *f, const struct error_ring_record *r)
+{
+    static char note[500];  // under the lock
+    char name[300];
+    uint64_t pointer = r->payload[0] >> 48 & KCHECK_ROOT ? r->payload[1] : r->address;
+    f->more[5] = fault_known
+                     ? "it has ended the kernel"
+                     : "a kernel was ended by an access, and the device does not say which: this is the "
+                       "last one of memory that moat does not know";
+    if (!host_memory_name(pointer, name, sizeof name))
+        return;
+    snprintf(note, sizeof note, "the pointer 0x%llx is host memory: %s", (unsigned long long)pointer, name);
+    f->note = note;
 }
 
 static const char *const space_names[PASS_CHECK_SPACES] = {[PASS_CHECK_IN_GLOBAL] = "",
@@ -222,6 +220,8 @@ static enum report_type type_of(const struct error_ring_record *r, const struct 
     case KCHECK_USE_FREED: return REPORT_USE_AFTER_FREE;
     case KCHECK_NULL: return REPORT_NULL_DEREFERENCE;
     case KCHECK_MISALIGNED: return REPORT_MISALIGNED;
+    case KCHECK_DOUBLE_FREE: return REPORT_DOUBLE_FREE;
+    case KCHECK_BAD_FREE: return REPORT_BAD_FREE;
     case KCHECK_OUTSIDE_VARIABLE:
         return site && site->space == PASS_CHECK_IN_SHARED  ? REPORT_SHARED_OVERFLOW
                : site && site->space == PASS_CHECK_IN_LOCAL ? REPORT_LOCAL_OVERFLOW
@@ -231,6 +231,58 @@ static enum report_type type_of(const struct error_ring_record *r, const struct 
                : f->address < f->buffers[0].base ? REPORT_HEAP_UNDERFLOW
                                                  : REPORT_HEAP_OVERFLOW;
     }
+}
+
+// Describes who called a function in which an access is wrong, as far as it is known.
+static const char *callers(void)
+{
+    enum { KERNELS = 8 };
+    static char note[2000];  // under the lock
+    const char *names[KERNELS];
+    unsigned n = launch_ring_recent(names, KERNELS);
+    launch_ring_print(note, sizeof note, 0, "the kernel that called it is not known; launched last:", names,
+                      n);
+    return n ? note : NULL;
+}
+
+// Writes a number with commas.
+static void write_number(uint64_t n, char text[32])
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n), to = 0;
+    for (int i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0)
+            text[to++] = ',';
+        text[to++] = digits[i];
+    }
+    text[to] = 0;
+}
+
+// Returns what was known of an access before its launch; NULL: nothing.
+static const char *known_before(uint64_t launch, uint32_t number, const struct pass_check_site *site)
+{
+    static char note[200];  // under the lock
+    struct check_certain c;
+    char needs[32], has[32], before[32];
+    if (!check_launch_was_certain(launch, number, &c))
+        return NULL;
+    const char *what = site && site->space != PASS_CHECK_IN_GLOBAL ? "variable" : "buffer";
+    write_number(c.at[0].needs, needs);
+    write_number(c.at[0].size, has);
+    write_number(c.at[0].before, before);
+    if (c.at[0].needs && c.at[0].before)
+        snprintf(
+            note, sizeof note,
+            "the launch decides it: this access starts %s bytes before the %s and needs %s bytes, the %s "
+            "has %s",
+            before, what, needs, what, has);
+    else if (c.at[0].needs)
+        snprintf(note, sizeof note, "the launch decides it: this access needs %s bytes, the %s has %s", needs,
+                 what, has);
+    else
+        snprintf(note, sizeof note, "the launch decides it: this access starts %s byte%s before the %s",
+                 before, c.at[0].before == 1 ? "" : "s", what);
+    return note;
 }
 
 // --- records -----------------------------------------------------------------------------------------------
@@ -244,56 +296,32 @@ static const char *kernel_of(uint64_t launch)
     return name ? name : launch_ring_is_certain(names, n) && launch_ring_has_all_since(0) ? names[0] : NULL;
 }
 
-// Returns the key of the report.
-static uint64_t report(const struct error_ring_record *r, const struct context *ctx)
+static bool is_kernel(const struct pass_check *checks, const struct pass_check_site *s)
 {
-    static struct driver_fault fault;  // under the lock; too large for the program's stacks
-    uint64_t what = r->payload[0], flags = what >> 48;
-    const struct pass_check *checks = check_host_sites(r->payload[5]);
-    const struct pass_check_site *site = checks && r->site < checks->nsites ? &checks->sites[r->site] : NULL;
-    const char *kernel = kernel_of(r->payload[4]);
-    fault = (struct driver_fault){.address = r->address};
-    if (site)
-        place(&fault, site, kernel);
-    else if (kernel)
-        snprintf(fault.kernel, sizeof fault.kernel, "%s", kernel);
-    memcpy(fault.block, r->block, sizeof fault.block);
-    memcpy(fault.thread, r->thread, sizeof fault.thread);
-    struct guard_finding f = {
-        .in_kernel = true,
-        .stackless = true,
-        .device_known = true,
-        .device = ctx->device,
-        .address = r->address,
-        .bytes = what >> 32 & 0xffff,
-        .access = flags & KCHECK_WRITES ? REPORT_WRITE : REPORT_READ,
-        .fault = &fault,
-        .thread_known = true,
-        .by_source = true,
-    };
-    if (check_launch_was_proved(r->payload[4], r->site)) {
-        guard_count(GUARD_CHECK_DISPROVED);
-        guard_report_note("a bug of moat: the next access was proved right before its launch");
-    }
-    f.launched_at = check_launch_stack(r->payload[4], &f.call);
-    f.in_kernel = !f.launched_at;
-    bool placed = r->kind == KCHECK_OUTSIDE_VARIABLE && site && site->space != PASS_CHECK_IN_GLOBAL;
-    if (placed)
-        add_place(&f, site, r->payload[1], r->payload[3]);
-    else
-        add_block(&f, r->payload[2], r->payload[3]);
-    if (r->kind == KCHECK_STRAY)
-        add_nearest(&f);
-    if (r->kind == KCHECK_OUTSIDE_VARIABLE && site && !placed)
-        add_variable(&f, site, r->payload[1]);
-    static char note[100];  // under the lock
-    snprintf(note, sizeof note, "an access of %llu bytes needs an address that is a multiple of them",
-             (unsigned long long)f.bytes);
-    if (r->kind == KCHECK_MISALIGNED)
-        f.note = note;
-    f.type = type_of(r, &f, site);
-    f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
-    return guard_report_keyed(&f);
+    for (uint32_t i = 0; i < checks->nkernels; i++)
+        if (str_eq(checks->kernels[i].name, s->function))
+            return true;
+    return false;
+}
+
+// Adds where the address came from.
+static void add_explanation(struct guard_finding *f, const struct error_ring_record *r,
+                            const struct pass_check *checks, const struct pass_check_site *site)
+{
+    static struct check_explain e;  // under the lock
+    bool variable = r->kind == KCHECK_OUTSIDE_VARIABLE;
+    e = (struct check_explain){.launch = r->payload[4],
+                               .address = r->address,
+                               .root = variable ? r->payload[1] : 0,
+                               .base = r->payload[variable ? 1 : 2],
+                               .size = variable && site->size ? site->size : r->payload[3] & KCHECK_SIZE,
+                               .block = r->block,
+                               .thread = r->thread};
+    if ((r->kind != KCHECK_LEFT && !variable) || !e.base || !e.size)
+        return;
+    check_explain(checks, (uint32_t)(site - checks->sites), &e);
+    f->more[3] = *e.index ? e.index : NULL;
+    f->more[4] = *e.guards ? e.guards : NULL;
 }
 
 // Returns whether the address lies in memory that a mode placed, where there is nothing but its buffers: in
@@ -305,6 +333,77 @@ static bool is_placed(uint64_t address)
            mode_ask(address + KCHECK_GRANULE, &answer) != MODE_NOT_OURS;
 }
 
+// Returns the key of the report.
+static uint64_t report(const struct error_ring_record *r, const struct context *ctx)
+{
+    static struct driver_fault fault;  // under the lock; too large for the program's stacks
+    uint64_t what = r->payload[0], flags = what >> 48;
+    const struct pass_check *checks = check_host_sites(r->payload[5], r->site);
+    uint32_t number = r->site & ((1u << KCHECK_SITE_BITS) - 1);
+    const struct pass_check_site *site = checks ? &checks->sites[number] : NULL;
+    const char *kernel = kernel_of(r->payload[4]);
+    fault = (struct driver_fault){.address = r->address};
+    if (site)
+        site_place(&fault, site, kernel);
+    else if (kernel)
+        snprintf(fault.kernel, sizeof fault.kernel, "%s", kernel);
+    memcpy(fault.block, r->block, sizeof fault.block);
+    memcpy(fault.thread, r->thread, sizeof fault.thread);
+    struct guard_finding f = {
+        .in_kernel = true,
+        .stackless = true,
+        .device_known = true,
+        .device = ctx->device,
+        .address = r->address,
+        .bytes = what >> 32 & 0xffff,
+        .access = flags & KCHECK_FREES    ? REPORT_NO_ACCESS
+                  : flags & KCHECK_WRITES ? REPORT_WRITE
+                                          : REPORT_READ,
+        .fault = &fault,
+        .thread_known = true,
+        .by_source = true,
+        .in_function = !kernel && site && !is_kernel(checks, site),
+    };
+    if (site && check_launch_was_proved(r->payload[4], number)) {
+        guard_count(GUARD_CHECK_DISPROVED);
+        guard_report_note("a bug of moat: the next access was proved right before its launch");
+    }
+    f.launched_at = check_launch_stack(r->payload[4], &f.call);
+    f.in_kernel = !f.launched_at;
+    bool placed = r->kind == KCHECK_OUTSIDE_VARIABLE && site && site->space != PASS_CHECK_IN_GLOBAL;
+    if (placed)
+        add_place(&f, site, r->payload[1], r->payload[3]);
+    else
+        add_block(&f, ctx, r->payload[2], r->payload[3]);
+    if (r->kind == KCHECK_STRAY && is_placed(r->address))
+        add_nearest(&f);
+    else if (r->kind == KCHECK_STRAY)
+        add_fatal(&f, r);
+    if (r->kind == KCHECK_OUTSIDE_VARIABLE && site && !placed)
+        add_variable(&f, site, r->payload[1]);
+    static char note[100];  // under the lock
+    snprintf(note, sizeof note, "an access of %llu bytes needs an address that is a multiple of them",
+             (unsigned long long)f.bytes);
+    if (r->kind == KCHECK_MISALIGNED)
+        f.note = note;
+    if (r->kind == KCHECK_DOUBLE_FREE)
+        f.note = "a kernel had freed it before";
+    if (r->kind == KCHECK_BAD_FREE)
+        f.note = "a kernel passed a pointer to free that malloc never returned";
+    if (r->kind == KCHECK_IN_HEAP)
+        f.note = "it is in the heap of malloc in kernels, and in no buffer of it";
+    f.type = type_of(r, &f, site);
+    f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
+    f.more[1] = f.in_function ? callers() : known_before(r->payload[4], number, site);
+    if (site)
+        add_explanation(&f, r, checks, site);
+    if (guard.options.on_error == OPTION_ON_ERROR_TRAP && r->kind != KCHECK_STRAY) {
+        f.more[2] = "the kernel was ended by --on-error=trap";
+        ended = true;
+    }
+    return guard_report_keyed(&f);
+}
+
 static void take(struct check_device *d, struct context *ctx)
 {
     struct error_ring_record r;
@@ -313,9 +412,13 @@ static void take(struct check_device *d, struct context *ctx)
         counted[number] = mem_zalloc(1, sizeof **counted);
     while (error_ring_take(&d->reader, &r)) {
         // Memory whose allocation moat did not see may be accessed rightly.
-        if (r.client != ERROR_RING_CHECK || r.kind >= KCHECK_KINDS ||
-            (r.kind == KCHECK_STRAY && !is_placed(r.address)))
+        if (r.client != ERROR_RING_CHECK || r.kind >= KCHECK_KINDS)
             continue;
+        if (r.kind == KCHECK_STRAY && !is_placed(r.address)) {
+            kept[nkept % STRAYS] = (struct stray){r, ctx};
+            nkept++;
+            continue;
+        }
         uint64_t key = report(&r, ctx), n = r.payload[6];
         guard_count(GUARD_CHECK_ERRORS);
         if (counted[number] && n < KCHECK_COUNTERS) {
@@ -346,6 +449,7 @@ static void *watch(void *unused)
     const struct timespec pause = {.tv_nsec = PAUSE};
     while (check_host_on) {
         check_report_read(false);
+        kheap_watch_read_all(false);
         check_host_find_heaps();
         nanosleep(&pause, NULL);
     }
@@ -359,9 +463,11 @@ static void at_exit(void)
 {
     if (owner != getpid())
         return;
+    kheap_watch_read_all(true);
     check_report_read(true);
     check_report_count();
     check_host_close();
+    kheap_watch_close();
 }
 
 static void first(void)
@@ -373,9 +479,61 @@ static void first(void)
         guard_report_note("check: no thread: errors are reported when the program launches or waits");
 }
 
+// Finds the stray access that ended a kernel: the one that the device describes, or the last one.
+static const struct stray *fatal(const struct driver_fault *fault)
+{
+    for (uint64_t i = nkept; i > 0 && nkept - i < STRAYS; i--) {
+        const struct stray *s = &kept[(i - 1) % STRAYS];
+        if (!fault || s->record.address == fault->address)
+            return s;
+    }
+    return NULL;
+}
+
+struct explaining {
+    const struct driver_fault *fault;
+    bool done;
+};
+
+static void explain_fault(struct check_device *d, struct context *ctx, void *argument)
+{
+    struct explaining *x = argument;
+    const struct stray *s = x->done ? NULL : fatal(x->fault);
+    if (!s || s->context != ctx)
+        return;
+    x->done = true;
+    fault_known = x->fault;
+    guard_count(GUARD_CHECK_ERRORS);
+    report(&s->record, ctx);
+}
+
+static void forget(struct check_device *d, struct context *ctx, void *unused)
+{
+    nkept = 0;
+}
+
+void check_report_ended(void)
+{
+    if (check_host_on && atomic_load_explicit(&nkept, memory_order_relaxed))
+        check_host_rings(forget, NULL, false);
+}
+
+// What a kernel did before it was ended is in host memory before the end is known.
+static bool is_explained(bool illegal, const struct driver_fault *fault)
+{
+    struct explaining x = {.fault = fault};
+    check_report_read(true);
+    if (!illegal)
+        return ended;
+    if (check_host_on)
+        check_host_rings(explain_fault, &x, true);
+    return x.done;
+}
+
 void check_report_start(void)
 {
     check_host_first = first;
+    kernel_fault_is_explained = is_explained;
 }
 
 // --- counts ------------------------------------------------------------------------------------------------
@@ -384,7 +542,7 @@ static void count_one(struct check_device *d, struct context *ctx, void *argumen
 {
     struct counted *c = counted[context_number(ctx)];
     struct kcheck_state *state = mem_alloc(sizeof *state);
-    const struct context_copy copy = {d->state, state, sizeof *state};
+    const struct context_copy copy = {d->state, state, offsetof(struct kcheck_state, launches)};
     uint64_t errors = 0, strays = 0;
     if (!state || context_read(ctx, &copy, 1)) {
         mem_free(state);

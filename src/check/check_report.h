@@ -14,4 +14,7 @@ void check_report_read(bool all);
 void check_report_count(void);
 void check_report_after_fork(void);
 
+// All launches have ended well: no access so far has ended a kernel.
+void check_report_ended(void);
+
 #endif

@@ -19,7 +19,7 @@ struct entry {
     uint64_t base, size;  // size without flags
     uint64_t serial;
     uint32_t record;
-    bool freed, loose;
+    bool freed, loose, forgotten;  // the last: when it ends
 };
 
 struct entries {
@@ -457,7 +457,11 @@ int check_table_add(struct check_table *t, const struct check_table_block *b)
     if (t->failed)
         return -ENOMEM;
     bool inner = b->flags & CHECK_TABLE_INNER;
-    struct entry e = {b->base, b->size, b->serial, 0, false, b->flags & CHECK_TABLE_LOOSE};
+    struct entry e = {.base = b->base,
+                      .size = b->size,
+                      .serial = b->serial,
+                      .loose = b->flags & CHECK_TABLE_LOOSE,
+                      .forgotten = b->flags & CHECK_TABLE_FORGOTTEN};
     forget_range(t, b->base, end, inner);
     if (!inner && !(b->flags & CHECK_TABLE_SHARES))
         forget_range(t, b->base, end, true);
@@ -504,6 +508,10 @@ bool check_table_mark(struct check_table *t, uint64_t base, uint64_t serial)
     const struct entry *found = c ? overlapping(&c->outer, base, base + 1) : NULL;
     if (!found || found->base != base || found->serial != serial || found->freed)
         return false;
+    if (found->forgotten) {
+        forget(t, *found, false);
+        return true;
+    }
     uint64_t end = base + found->size;
     EACH_CHUNK(number, base, end)
     {

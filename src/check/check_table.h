@@ -37,6 +37,8 @@ enum check_table_flags {
     // It may be freed in the order of a stream: its chunks are divided at once, because a record that a
     // stream will change must not move.
     CHECK_TABLE_ORDERED = 8,
+    // It is forgotten when it ends: memory that the driver does not report may get a variable's addresses.
+    CHECK_TABLE_FORGOTTEN = 16,
 };
 
 struct check_table_block {
@@ -59,7 +61,8 @@ void check_table_free(struct check_table *t);
 // that the table cannot describe, or -ENOMEM: then the table is no longer right, and check_table_failed says
 // so.
 int check_table_add(struct check_table *t, const struct check_table_block *b);
-// Marks a block as freed. Returns false if it is not the live block with that base and serial.
+// Marks a block as freed, or forgets it (CHECK_TABLE_FORGOTTEN). Returns false if it is not the live block
+// with that base and serial.
 bool check_table_mark(struct check_table *t, uint64_t base, uint64_t serial);
 // Forgets the inner blocks that overlap the range.
 int check_table_withdraw(struct check_table *t, uint64_t base, uint64_t end);

@@ -75,7 +75,10 @@ static int make(void **unused)
     assert_non_null(ring = calloc(1, error_ring_bytes(KCHECK_RING)));
     error_ring_writer_start(&state->errors, (uintptr_t)ring, KCHECK_RING);
     error_ring_reader_start(&reader, ring, KCHECK_RING);
-    module = (struct kcheck_module){(uintptr_t)directory, (uintptr_t)records, (uintptr_t)state, 7};
+    module = (struct kcheck_module){.directory = (uintptr_t)directory,
+                                    .records = (uintptr_t)records,
+                                    .state = (uintptr_t)state,
+                                    .number = 7};
     assert_non_null(table = check_table_new());
     traps = 0;
     return 0;
@@ -468,6 +471,24 @@ static void more_errors_than_counters(void **unused)
     assert_int_equal(state->crowded, 2);
 }
 
+// A variable's addresses belong to nobody when its module is gone: what comes there is not known.
+static void a_block_that_is_forgotten(void **unused)
+{
+    const struct check_table_block freed = {0x7f0000200000, 300, 1, 0},
+                                   forgotten = {0x7f0000200200, 300, 2, CHECK_TABLE_FORGOTTEN};
+    assert_int_equal(check_table_add(table, &freed), 0);
+    assert_int_equal(check_table_add(table, &forgotten), 0);
+    flush();
+    assert_int_equal(access_at(forgotten.base + 300, forgotten.base, 1), KCHECK_SKIP);
+    assert_true(check_table_mark(table, freed.base, 1));
+    assert_true(check_table_mark(table, forgotten.base, 2));
+    assert_false(check_table_mark(table, forgotten.base, 2));
+    flush();
+    assert_int_equal(access_at(freed.base, freed.base, 2), KCHECK_SKIP);
+    assert_int_equal(access_at(forgotten.base, forgotten.base, 3), KCHECK_PERFORM);
+    assert_true(check_table_valid(table));
+}
+
 static void without_a_state_all_is_performed(void **unused)
 {
     module.state = 0;
@@ -488,6 +509,7 @@ int main(void)
         TEST(errors_are_recorded_once_and_counted),
         TEST(a_full_ring_loses_nothing_for_good),
         TEST(more_errors_than_counters),
+        TEST(a_block_that_is_forgotten),
         TEST(without_a_state_all_is_performed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

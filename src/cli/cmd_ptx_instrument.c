@@ -35,11 +35,11 @@ static void print_check(const struct pass_check *check, struct out *o)
         for (uint32_t a = 0; a < k->naccesses; a++)
             asked += k->asked[a].site != PASS_CHECK_UNASKED;
         print_variant("checked", k, &k->full, o);
-        if (k->proved == PASS_CHECK_REST)
+        if (pass_check_has_rest(k->proved))
             print_variant("checked in part", k, &k->rest, o);
         if (k->proved != PASS_CHECK_FULL)
             out_fmt(o, "// proof: " STR_FMT ": %zu bytes, %u accesses may be proved%s\n", STR_ARG(k->name),
-                    k->proof.len, asked, k->proved == PASS_CHECK_BARE ? ", which are all" : "");
+                    k->proof.len, asked, pass_check_may_be_bare(k->proved) ? ", which are all" : "");
     }
     for (uint32_t i = 0; i < check->nsites; i++) {
         const struct pass_check_site *s = &check->sites[i];

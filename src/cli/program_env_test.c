@@ -204,7 +204,8 @@ static void test_python(void **state)
     IS("PYTHONPATH", "/l/python");
     assert_string_equal(python_words("--torch-alloc", "--unpool", false), "torch-alloc unpool ptx ");
     assert_string_equal(python_words("--mode=canary", NULL, false), "torch-alloc ptx ");
-    assert_string_equal(python_words("--mode=check", NULL, false), "torch-alloc ptx ");
+    assert_string_equal(python_words("--mode=check", NULL, false), "torch-alloc ptx ptx-anew ");
+    assert_string_equal(python_words("--mode=count", NULL, false), "ptx ptx-anew ");
     assert_string_equal(python_words("--mode=pages", "--no-torch-alloc", false), "ptx ");
     assert_null(python_words("--no-jit-ptx", NULL, false));
     UNSET("PYTHONPATH");

@@ -28,6 +28,13 @@ static bool wants_torch_alloc(const struct options *options)
     return options->torch_alloc;
 }
 
+// Returns whether a mode looks into kernels, so that what comes from a cache without its PTX must be compiled
+// again.
+static bool wants_all_ptx(const struct options *options)
+{
+    return options->mode & (1 << OPTION_MODE_CHECK | 1 << OPTION_MODE_COUNT | 1 << OPTION_MODE_EXPLAIN);
+}
+
 // Lists the words that sitecustomize.py knows.
 static void add_words(struct out *o, const struct options *options, bool cpu)
 {
@@ -36,7 +43,7 @@ static void add_words(struct out *o, const struct options *options, bool cpu)
     if (options->unpool)
         out_cstr(o, "unpool ");
     if (options->jit_ptx)
-        out_cstr(o, "ptx ");
+        out_cstr(o, wants_all_ptx(options) ? "ptx ptx-anew " : "ptx ");
     if (cpu && options->jit_ptx) {  // without PTX no kernel of Triton's runs
         out_cstr(o, "launches ");
         out_cstr(o, options->autotune == OPTION_AUTOTUNE_ALL ? "autotune-all " : "autotune-first ");

@@ -227,6 +227,7 @@ int render_pid(const struct report_line *line)
     case REPORT_END: return line->end.pid;
     case REPORT_COUNTS: return line->counts.pid;
     case REPORT_PROOFS: return line->proofs.pid;
+    case REPORT_UNCHECKED: return line->unchecked.pid;
     }
     return 0;
 }

@@ -179,7 +179,8 @@ static bool accept(struct reports *r, struct report_line *line, struct arena *a,
         return was_shown(p, line->repeat.id);
     case REPORT_NOTE:
     case REPORT_COUNTS:
-    case REPORT_PROOFS: return true;
+    case REPORT_PROOFS:
+    case REPORT_UNCHECKED: return true;
     case REPORT_END: return accept_end(r, p, &line->end);
     }
     return true;

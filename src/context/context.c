@@ -303,6 +303,11 @@ void context_open(CUcontext context)
         atomic_fetch_and_explicit(&h->held, ~CLOSED, memory_order_release);
 }
 
+bool context_is_closed(const struct context *ctx)
+{
+    return atomic_load_explicit(&ctx->held, memory_order_relaxed) & CLOSED;
+}
+
 CUstreamCaptureMode context_capture_relax(void)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -83,6 +83,10 @@ void context_release(struct context *ctx);
 void context_close(CUcontext context);
 void context_open(CUcontext context);
 
+// Returns whether the context is closed. If the driver gives its memory to another context meanwhile, it has
+// ended this one.
+bool context_is_closed(const struct context *ctx);
+
 // Between these two, calls of moat's are allowed whatever the application is capturing, and do not disturb
 // the capture.
 CUstreamCaptureMode context_capture_relax(void);

@@ -9,6 +9,7 @@
 
 #include "base/mutex.h"
 #include "base/option_variable.h"
+#include "image/ptx_store.h"
 
 #define LARGE_PAGE ((uint64_t)2 << 20)
 #define LEAST_MEMORY ((uint64_t)64 << 20)
@@ -51,6 +52,8 @@ static void take(struct config *c, const struct options *o)
         .times = o->times,
         .skip = o->on_error == OPTION_ON_ERROR_SKIP,
     };
+    if (o->cache && o->jit_ptx)
+        ptx_store_use(o->cache_dir, o->cache_size);
 }
 
 void config_parse(struct config *c, const char *text, void (*complain)(void *ctx, const char *line),

@@ -452,7 +452,9 @@ CUresult launch_attribute(struct launch_request *q, const CUlaunchAttribute *a, 
                    ? CUDA_SUCCESS
                    : CUDA_ERROR_INVALID_VALUE;
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-        return not_supported("a launch that kernels may update");
+        return a->value.deviceUpdatableKernelNode.deviceUpdatable
+                   ? not_supported("a launch that kernels may update")
+                   : CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
     }
 }

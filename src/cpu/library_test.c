@@ -65,7 +65,7 @@ static void test_bad_input(void **state)
     IS(CUDA_ERROR_INVALID_VALUE, cuLibraryLoadData(&l, WHOLE_PTX, NULL, NULL, 0, &option, &value, 1));
     IS(CUDA_ERROR_INVALID_VALUE, cuLibraryLoadData(&l, WHOLE_PTX, NULL, NULL, 0, NULL, NULL, 1));
     IS(CUDA_ERROR_INVALID_VALUE, cuLibraryLoadData(&l, WHOLE_PTX, &jit, &value, 1, NULL, NULL, 0));
-    IS(CUDA_ERROR_FILE_NOT_FOUND, cuLibraryLoadFromFile(&l, "/nonexistent", NULL, NULL, 0, NULL, NULL, 0));
+    IS(CUDA_ERROR_FILE_NOT_FOUND, cuLibraryLoadFromFile(&l, "/dev/null/none", NULL, NULL, 0, NULL, NULL, 0));
     IS(CUDA_ERROR_INVALID_HANDLE, cuLibraryUnload(NULL));
     IS(CUDA_ERROR_INVALID_HANDLE, cuLibraryGetKernelCount(&(unsigned){0}, (CUlibrary)0x1230));
 }

@@ -129,7 +129,7 @@ static void test_bad_input(void **state)
        cuLinkAddData_v2(l, CU_JIT_INPUT_NVVM, callee, sizeof callee, NULL, 0, NULL, NULL));
     IS(CUDA_ERROR_INVALID_VALUE, cuLinkAddData_v2(l, CU_JIT_INPUT_PTX, NULL, 9, NULL, 0, NULL, NULL));
     IS(CUDA_ERROR_INVALID_VALUE, cuLinkAddData_v2(l, CU_JIT_INPUT_PTX, callee, 0, NULL, 0, NULL, NULL));
-    IS(CUDA_ERROR_FILE_NOT_FOUND, cuLinkAddFile_v2(l, CU_JIT_INPUT_PTX, "/nonexistent", 0, NULL, NULL));
+    IS(CUDA_ERROR_FILE_NOT_FOUND, cuLinkAddFile_v2(l, CU_JIT_INPUT_PTX, "/dev/null/none", 0, NULL, NULL));
     IS(CUDA_ERROR_INVALID_VALUE, cuLinkComplete(l, NULL, NULL));
     OK(cuLinkDestroy(l));
     IS(CUDA_ERROR_INVALID_HANDLE, cuLinkDestroy(l));

@@ -184,7 +184,7 @@ bool access_read(struct exec_warp *w, const struct exec_insn *i, unsigned lane, 
     case SKIPPED: memset(to, 0, size); return true;
     case ACCESS_SHARED: memcpy(to, shared_at(w, address, size), size); return true;
     case ACCESS_LOCAL: access_local_read(w, lane, (uint32_t)address, to, size); return true;
-    default: memcpy(to, space_host(address), size); return true;
+    default: access_load_whole(to, space_host(address), size); return true;
     }
 }
 
@@ -196,7 +196,7 @@ bool access_write(struct exec_warp *w, const struct exec_insn *i, unsigned lane,
     case SKIPPED: return true;
     case ACCESS_SHARED: memcpy(shared_at(w, address, size), from, size); return true;
     case ACCESS_LOCAL: access_local_write(w, lane, (uint32_t)address, from, size); return true;
-    default: memcpy(space_host(address), from, size); return true;
+    default: access_store_whole(space_host(address), from, size); return true;
     }
 }
 

@@ -3,6 +3,9 @@
 #ifndef MOAT_EXEC_ACCESS_H
 #define MOAT_EXEC_ACCESS_H
 
+#include <emmintrin.h>
+#include <string.h>
+
 #include "exec/sched.h"
 #include "exec/space.h"
 
@@ -72,6 +75,52 @@ char *access_host(struct exec_warp *w, const struct exec_insn *i, unsigned lane,
 // The same for an atomic of up to 16 bytes. One that is skipped changes memory of nobody's, which holds 0.
 char *access_atomic(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
                     unsigned size);
+
+// Copy `size` bytes, 1 to 16 and a power of two. The side in memory, aligned to `size`, is accessed at once:
+// on a GPU no thread sees half of what another one's vector access has written, and programs rely on it where
+// a flag lies beside its value, as in CUB's look-back. x86 promises it for 16 bytes where there is AVX.
+static inline __attribute__((always_inline)) void access_load_whole(void *to, const char *memory,
+                                                                    unsigned size)
+{
+    if (size == 16) {
+        __m128i all;
+        __asm__ __volatile__("movdqa %1, %0" : "=x"(all) : "m"(*(const __m128i *)memory));
+        _mm_storeu_si128(to, all);
+    } else if (size == 8) {
+        uint64_t all = __atomic_load_n((const uint64_t *)memory, __ATOMIC_RELAXED);
+        memcpy(to, &all, sizeof all);
+    } else if (size == 4) {
+        uint32_t all = __atomic_load_n((const uint32_t *)memory, __ATOMIC_RELAXED);
+        memcpy(to, &all, sizeof all);
+    } else if (size == 2) {
+        uint16_t all = __atomic_load_n((const uint16_t *)memory, __ATOMIC_RELAXED);
+        memcpy(to, &all, sizeof all);
+    } else {
+        memcpy(to, memory, size);
+    }
+}
+static inline __attribute__((always_inline)) void access_store_whole(char *memory, const void *from,
+                                                                     unsigned size)
+{
+    if (size == 16) {
+        __m128i all = _mm_loadu_si128(from);
+        __asm__ __volatile__("movdqa %1, %0" : "=m"(*(__m128i *)memory) : "x"(all));
+    } else if (size == 8) {
+        uint64_t all;
+        memcpy(&all, from, sizeof all);
+        __atomic_store_n((uint64_t *)memory, all, __ATOMIC_RELAXED);
+    } else if (size == 4) {
+        uint32_t all;
+        memcpy(&all, from, sizeof all);
+        __atomic_store_n((uint32_t *)memory, all, __ATOMIC_RELAXED);
+    } else if (size == 2) {
+        uint16_t all;
+        memcpy(&all, from, sizeof all);
+        __atomic_store_n((uint16_t *)memory, all, __ATOMIC_RELAXED);
+    } else {
+        memcpy(memory, from, size);
+    }
+}
 
 // Access bytes of local memory. The caller has checked them.
 void access_local_read(const struct exec_warp *w, unsigned lane, uint32_t at, void *to, unsigned size);

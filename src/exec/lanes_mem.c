@@ -148,6 +148,57 @@ static uint64_t get_lane(const char *from, unsigned lane, unsigned reg)
                       : ((const uint64_t *)from)[lane];
 }
 
+// --- vectors in global memory ------------------------------------------------------------------------------
+
+// Each lane's vector is one access to global memory: its bytes go through a buffer, where they lie lane after
+// lane. Shared memory needs none of this, since one thread runs the block.
+enum { BYTES_MOST = EXEC_LANES * 16 };
+
+INLINE bool is_whole(const struct exec_insn *i, enum access_space where)
+{
+    return access_count(i) > 1 && where != ACCESS_SHARED;
+}
+
+// Calls a function with the size of a vector, at last, as a constant.
+#define BY_SIZE(size, fn, ...)               \
+    do {                                     \
+        switch (size) {                      \
+        case 2: fn(__VA_ARGS__, 2); break;   \
+        case 4: fn(__VA_ARGS__, 4); break;   \
+        case 8: fn(__VA_ARGS__, 8); break;   \
+        default: fn(__VA_ARGS__, 16); break; \
+        }                                    \
+    } while (0)
+
+INLINE void row_from_memory(char *bytes, const char *from, unsigned count, unsigned size)
+{
+    for (unsigned l = 0; l < count; l++)
+        access_load_whole(bytes + l * size, from + l * size, size);
+}
+
+INLINE void row_to_memory(const char *bytes, char *to, unsigned count, unsigned size)
+{
+    for (unsigned l = 0; l < count; l++)
+        access_store_whole(to + l * size, bytes + l * size, size);
+}
+
+INLINE void each_from_memory(char *bytes, uintptr_t base, const uint64_t *at, unsigned size)
+{
+    for (unsigned l = 0; l < EXEC_LANES; l++)
+        access_load_whole(bytes + l * size, (const char *)(base + (uintptr_t)at[l]), size);
+}
+
+INLINE void each_to_memory(const char *bytes, uintptr_t base, const uint64_t *at, uint32_t mask,
+                           unsigned size)
+{
+    for (uint32_t left = mask; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        access_store_whole((char *)(base + (uintptr_t)at[l]), bytes + l * size, size);
+    }
+}
+
+// --- lane by lane ------------------------------------------------------------------------------------------
+
 static const struct exec_insn *load_each(struct exec_warp *w, const struct exec_insn *i,
                                          enum access_space where, const uint64_t *at)
 {
@@ -157,14 +208,13 @@ static const struct exec_insn *load_each(struct exec_warp *w, const struct exec_
         unsigned lane = (unsigned)__builtin_ctz(left);
         _Alignas(16) char bytes[32];
         const char *from = at[lane] & (size - 1) ? NULL : resolve(w, where, at[lane], size, SPACE_READ);
-        if (!from) {
-            if (!access_read(w, i, lane, at[lane], bytes, size))
-                return NULL;
-            from = bytes;
-        }
+        if (from)
+            access_load_whole(bytes, from, size);
+        else if (!access_read(w, i, lane, at[lane], bytes, size))
+            return NULL;
         for (unsigned k = 0; k < n; k++) {
             uint64_t raw = 0;
-            memcpy(&raw, from + (k << log), (size_t)1 << log);
+            memcpy(&raw, bytes + (k << log), (size_t)1 << log);
             set_lane(w->regs + slot_of(i, k), lane, raw, log, is_signed, reg);
         }
     }
@@ -180,12 +230,13 @@ static const struct exec_insn *store_each(struct exec_warp *w, const struct exec
         unsigned lane = (unsigned)__builtin_ctz(left);
         _Alignas(16) char bytes[32];
         char *to = at[lane] & (size - 1) ? NULL : resolve(w, where, at[lane], size, SPACE_WRITE);
-        char *first = to ? to : bytes;
         for (unsigned k = 0; k < n; k++) {
             uint64_t raw = get_lane(w->regs + slot_of(i, k), lane, reg);
-            memcpy(first + (k << log), &raw, (size_t)1 << log);
+            memcpy(bytes + (k << log), &raw, (size_t)1 << log);
         }
-        if (!to && !access_write(w, i, lane, at[lane], bytes, size))
+        if (to)
+            access_store_whole(to, bytes, size);
+        else if (!access_write(w, i, lane, at[lane], bytes, size))
             return NULL;
     }
     return i + 1;
@@ -270,11 +321,16 @@ INLINE void scatter(uintptr_t to, const char *from, const uint64_t *at, uint32_t
 }
 
 // Loads `count` lanes whose addresses follow a pattern, n elements each.
-INLINE void load_part(struct exec_warp *w, const struct exec_insn *i, enum pattern p, unsigned first,
-                      unsigned count, const char *from, unsigned log)
+INLINE void load_part(struct exec_warp *w, const struct exec_insn *i, enum access_space where, enum pattern p,
+                      unsigned first, unsigned count, const char *from, unsigned log)
 {
     unsigned n = access_count(i), is_signed = i->flags & ACCESS_SIGNED ? 1 : 0,
              reg = i->flags >> ACCESS_REG_SHIFT & 3;
+    _Alignas(64) char bytes[BYTES_MOST];
+    if (is_whole(i, where)) {
+        BY_SIZE(n << log, row_from_memory, bytes, from, p == SAME ? 1 : count);
+        from = bytes;
+    }
     for (unsigned k = 0; k < n; k++) {
         char *to = w->regs + slot_of(i, k);
         const char *at = from + (k << log);
@@ -299,15 +355,15 @@ INLINE bool load_pattern(struct exec_warp *w, const struct exec_insn *i, enum ac
     if (s.all != HALVES) {
         const char *from = resolve(w, where, at[0], s.all == SAME ? size : size * EXEC_LANES, SPACE_READ);
         if (from)
-            load_part(w, i, s.all, 0, EXEC_LANES, from, log);
+            load_part(w, i, where, s.all, 0, EXEC_LANES, from, log);
         return from;
     }
     const char *low = resolve(w, where, at[0], s.half[0] == SAME ? size : size * HALF, SPACE_READ);
     const char *high = resolve(w, where, at[HALF], s.half[1] == SAME ? size : size * HALF, SPACE_READ);
     if (!low || !high)
         return false;
-    load_part(w, i, s.half[0], 0, HALF, low, log);
-    load_part(w, i, s.half[1], HALF, HALF, high, log);
+    load_part(w, i, where, s.half[0], 0, HALF, low, log);
+    load_part(w, i, where, s.half[1], HALF, HALF, high, log);
     return true;
 }
 
@@ -324,6 +380,12 @@ INLINE const struct exec_insn *load(struct exec_warp *w, const struct exec_insn 
     uintptr_t base;
     if (!common_base(w, where, at, size, SPACE_READ, &base))
         return load_each(w, i, where, at);
+    _Alignas(64) char bytes[BYTES_MOST];
+    if (is_whole(i, where)) {
+        BY_SIZE(size, each_from_memory, bytes, base, at);
+        LANES_LOOP at[l] = (uint64_t)l * size;
+        base = (uintptr_t)bytes;
+    }
     for (unsigned k = 0; k < n; k++)
         pick(w->regs + slot_of(i, k), base + (k << log), at, w->mask, log, i->flags & ACCESS_SIGNED ? 1 : 0,
              i->flags >> ACCESS_REG_SHIFT & 3);
@@ -343,13 +405,15 @@ INLINE void unspread(char *to, const char *from, unsigned first, unsigned count,
     CONVERSIONS(log, GATHER)
 }
 
-INLINE void store_part(struct exec_warp *w, const struct exec_insn *i, unsigned first, unsigned count,
-                       char *to, unsigned log)
+INLINE void store_part(struct exec_warp *w, const struct exec_insn *i, enum access_space where,
+                       unsigned first, unsigned count, char *to, unsigned log)
 {
     unsigned n = access_count(i), reg = i->flags >> ACCESS_REG_SHIFT & 3;
+    bool whole = is_whole(i, where);
+    _Alignas(64) char bytes[BYTES_MOST];
     for (unsigned k = 0; k < n; k++) {
         const char *from = w->regs + slot_of(i, k);
-        char *at = to + (k << log);
+        char *at = (whole ? bytes : to) + (k << log);
         if (n == 1)
             unspread(at, from, first, count, log, reg, 1u << log);
         else if (n == 2)
@@ -357,6 +421,8 @@ INLINE void store_part(struct exec_warp *w, const struct exec_insn *i, unsigned 
         else
             unspread(at, from, first, count, log, reg, 4u << log);
     }
+    if (whole)
+        BY_SIZE(n << log, row_to_memory, bytes, to, count);
 }
 
 INLINE bool store_pattern(struct exec_warp *w, const struct exec_insn *i, enum access_space where,
@@ -369,15 +435,15 @@ INLINE bool store_pattern(struct exec_warp *w, const struct exec_insn *i, enum a
     if (s.all == CONSECUTIVE) {
         char *to = resolve(w, where, at[0], size * EXEC_LANES, SPACE_WRITE);
         if (to)
-            store_part(w, i, 0, EXEC_LANES, to, log);
+            store_part(w, i, where, 0, EXEC_LANES, to, log);
         return to;
     }
     char *low = resolve(w, where, at[0], size * HALF, SPACE_WRITE);
     char *high = resolve(w, where, at[HALF], size * HALF, SPACE_WRITE);
     if (!low || !high)
         return false;
-    store_part(w, i, 0, HALF, low, log);
-    store_part(w, i, HALF, HALF, high, log);
+    store_part(w, i, where, 0, HALF, low, log);
+    store_part(w, i, where, HALF, HALF, high, log);
     return true;
 }
 
@@ -394,9 +460,18 @@ INLINE const struct exec_insn *store(struct exec_warp *w, const struct exec_insn
     uintptr_t base;
     if (!common_base(w, where, at, size, SPACE_WRITE, &base))
         return store_each(w, i, where, at);
+    unsigned reg = i->flags >> ACCESS_REG_SHIFT & 3;
+    if (!is_whole(i, where)) {
+        for (unsigned k = 0; k < n; k++)
+            scatter(base + (k << log), w->regs + slot_of(i, k), at, w->mask, log, reg);
+        return i + 1;
+    }
+    _Alignas(64) char bytes[BYTES_MOST];
+    _Alignas(64) uint64_t offset[EXEC_LANES];
+    LANES_LOOP offset[l] = (uint64_t)l * size;
     for (unsigned k = 0; k < n; k++)
-        scatter(base + (k << log), w->regs + slot_of(i, k), at, w->mask, log,
-                i->flags >> ACCESS_REG_SHIFT & 3);
+        scatter((uintptr_t)bytes + (k << log), w->regs + slot_of(i, k), offset, w->mask, log, reg);
+    BY_SIZE(size, each_to_memory, bytes, base, at, w->mask);
     return i + 1;
 }
 

@@ -146,12 +146,20 @@ static bool is_full(const struct writer *x)
     return x->o->len - x->start > LONG;
 }
 
+static struct access_words_param param_of(const struct access_words *w, uint32_t i, uint32_t at)
+{
+    if (!w->f)
+        return w->params[i];
+    struct launch_bind_slot s = launch_bind_slot(&w->f->params[i], at);
+    return (struct access_words_param){s.offset, s.size};
+}
+
 // Writes the parameter at a byte of all parameters.
 static void write_param(struct writer *x, uint32_t byte)
 {
-    uint32_t at = 0;
-    for (uint32_t i = 0; i < x->w->f->nparams; i++) {
-        struct launch_bind_slot s = launch_bind_slot(&x->w->f->params[i], at);
+    uint32_t at = 0, n = x->w->f ? x->w->f->nparams : x->w->nparams;
+    for (uint32_t i = 0; i < n; i++) {
+        struct access_words_param s = param_of(x->w, i, at);
         if (byte >= s.offset && byte - s.offset < s.size) {
             out_fmt(x->o, "p%u", i);
             if (byte > s.offset)
@@ -286,6 +294,7 @@ static void write_atom(struct writer *x, uint32_t at, unsigned depth)
     case PROOF_MIN: write_call(x, "min", i, true, depth); break;
     case PROOF_MAX: write_call(x, "max", i, true, depth); break;
     case PROOF_ABS: write_call(x, "abs", i, false, depth); break;
+    case PROOF_STAYS: out_fmt(x->o, "(0 to %lld)", (long long)i->imm); break;
     case PROOF_SHRINKS:
         out_char(x->o, '(');
         write_value(x, i->a, depth, true);
@@ -449,6 +458,16 @@ bool access_words_start(struct access_words *w, const struct ranges *r, uint32_t
     return w->access < w->p->head->ninsns && insn(w, w->access)->op == PROOF_ACCESS;
 }
 
+bool access_words_open(struct access_words *w, const struct proof *p, uint32_t row, uint32_t root,
+                       const struct access_words_param *params, uint32_t nparams)
+{
+    uint32_t at = 0;
+    while (at < p->head->ninsns && (p->insns[at].op != PROOF_ACCESS || p->insns[at].c != row))
+        at++;
+    *w = (struct access_words){.p = p, .params = params, .nparams = nparams, .access = at, .root = root};
+    return at < p->head->ninsns;
+}
+
 void access_words_address(struct access_words *w, struct out *to)
 {
     struct writer x = {w, to, to->len};
@@ -490,30 +509,51 @@ static uint32_t dominator(const struct access_words *w, uint32_t block)
     return PROOF_NONE;
 }
 
-unsigned access_words_guards(struct access_words *w, struct out *to)
+unsigned access_words_conditions(const struct access_words *w, struct access_words_condition *out)
 {
-    enum { MOST = 8 };
-    struct writer x = {w, to, to->len};
-    const struct proof_edge *edges[MOST];
+    enum { MOST = ACCESS_WORDS_CONDITIONS - 1 };
     const struct proof_insn *access = insn(w, w->access);
-    unsigned n = 0, written = 0;
+    unsigned n = 0;
     uint32_t block = w->access;
     while (block > 0 && insn(w, block)->op != PROOF_BLOCK)
         block--;
     for (; block != PROOF_NONE && n < MOST; block = dominator(w, block)) {
         const struct proof_insn *b = insn(w, block);
-        if (b->op == PROOF_BLOCK && b->b == 1 && w->p->edges[b->a].predicate != PROOF_NONE)
-            edges[n++] = &w->p->edges[b->a];
+        const struct proof_edge *e = b->op == PROOF_BLOCK && b->b == 1 ? &w->p->edges[b->a] : NULL;
+        if (e && e->predicate != PROOF_NONE)
+            out[n++] = (struct access_words_condition){e->predicate, e->negated};
     }
-    while (n-- > 0) {
-        out_cstr(to, written++ ? " and " : "");
-        write_predicate(&x, edges[n]->predicate, edges[n]->negated, 0, false);
+    for (unsigned i = 0; i < n / 2; i++) {
+        struct access_words_condition c = out[i];
+        out[i] = out[n - 1 - i];
+        out[n - 1 - i] = c;
     }
-    if (access->b != PROOF_NONE) {
-        out_cstr(to, written++ ? " and " : "");
-        write_predicate(&x, access->b, access->sign, 0, false);
+    if (access->b != PROOF_NONE)
+        out[n++] = (struct access_words_condition){access->b, access->sign};
+    return n;
+}
+
+void access_words_condition(struct access_words *w, const struct access_words_condition *c, struct out *to)
+{
+    struct writer x = {w, to, to->len};
+    write_predicate(&x, c->predicate, c->negated, 0, false);
+}
+
+const char *access_words_relation(const struct proof_insn *compare, bool negated)
+{
+    return relation_text(compare->sign, negated);
+}
+
+unsigned access_words_guards(struct access_words *w, struct out *to)
+{
+    struct access_words_condition list[ACCESS_WORDS_CONDITIONS];
+    struct writer x = {w, to, to->len};
+    unsigned n = access_words_conditions(w, list);
+    for (unsigned i = 0; i < n; i++) {
+        out_cstr(to, i ? " and " : "");
+        write_predicate(&x, list[i].predicate, list[i].negated, 0, false);
     }
-    return written;
+    return n;
 }
 
 unsigned access_words_loops(struct access_words *w, struct out *to)

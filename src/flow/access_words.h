@@ -14,12 +14,19 @@
 #include "base/out.h"
 #include "flow/ranges.h"
 
-enum { ACCESS_WORDS_LOOPS = 8 };
+enum { ACCESS_WORDS_LOOPS = 8, ACCESS_WORDS_CONDITIONS = 9 };
+
+// Where a parameter lies.
+struct access_words_param {
+    uint32_t offset, size;
+};
 
 // The counters that the words of an access name, in their order.
 struct access_words {
     const struct proof *p;
-    const struct ptx_func *f;
+    const struct ptx_func *f;  // NULL: the parameters are these
+    const struct access_words_param *params;
+    uint32_t nparams;
     uint32_t access;  // its ACCESS in the program
     uint32_t root;    // what its address starts from; PROOF_NONE if not known
     uint32_t steps;   // instructions looked at, which are limited
@@ -29,6 +36,22 @@ struct access_words {
 
 // Starts the words of an access. Returns false if the program does not have it.
 bool access_words_start(struct access_words *w, const struct ranges *r, uint32_t access);
+
+// Starts the words of an access, a row of the program, without the function. root: of the program, PROOF_NONE
+// if not known. Returns false if the program does not have the access.
+bool access_words_open(struct access_words *w, const struct proof *p, uint32_t row, uint32_t root,
+                       const struct access_words_param *params, uint32_t nparams);
+
+// A predicate that holds, or does not, wherever the access is made.
+struct access_words_condition {
+    uint32_t predicate;
+    bool negated;
+};
+// Lists the conditions, outermost first. Returns how many there are, at most ACCESS_WORDS_CONDITIONS.
+unsigned access_words_conditions(const struct access_words *w, struct access_words_condition *out);
+void access_words_condition(struct access_words *w, const struct access_words_condition *c, struct out *to);
+// Returns the sign of a COMPARE, between blanks.
+const char *access_words_relation(const struct proof_insn *compare, bool negated);
 
 // Each appends to a text. The last two return how many they wrote; access_words_loops lists the counters that
 // the words before it have named, and those that these depend on.

@@ -85,6 +85,22 @@ uint32_t affine_find(const struct affine_state *s, uint8_t kind, struct affine o
     return PROOF_NONE;
 }
 
+bool affine_cases(struct affine_state *s, struct affine f, int64_t *coef, struct affine *one,
+                  struct affine *other)
+{
+    uint32_t i = 0;
+    while (i < f.n && !s->syms[s->terms[f.first + i].sym].is_least)
+        i++;
+    if (i == f.n)
+        return false;
+    struct affine_term t = s->terms[f.first + i];
+    struct affine sym = affine_of_sym(s, t.sym), rest;
+    *coef = t.coef;
+    return t.coef != INT64_MIN && affine_sum(s, 1, f, -t.coef, sym, &rest) &&
+           affine_sum(s, 1, rest, t.coef, s->syms[t.sym].one, one) &&
+           affine_sum(s, 1, rest, t.coef, s->syms[t.sym].other, other);
+}
+
 uint64_t affine_gcd(uint64_t a, uint64_t b)
 {
     while (b) {

@@ -47,6 +47,8 @@ struct affine_sym {
     uint32_t facts;    // first of the facts that hold wherever it is defined; PROOF_NONE if none
     struct affine of;  // FLOOR, TRUNC: of / by; SIGNED, UNSIGNED: the value of its low `by` bits
     int64_t by;
+    bool is_least;  // it is the smaller one of two forms, whose symbols exist in its block
+    struct affine one, other;
     int64_t least, most;  // of affine_point.c, if `turn` is the state's
     uint32_t turn;
 };
@@ -97,6 +99,7 @@ struct affine_state {
     struct affine_known known[AFFINE_KNOWN];
     uint32_t turn;    // counts the searches for a point
     uint32_t budget;  // combinations of facts that may still be tried
+    uint32_t cases;   // how many symbols that are one of two forms are being replaced
     bool full;
 };
 
@@ -123,6 +126,13 @@ struct affine affine_new(struct affine_state *s, struct affine_sym sym);
 // Returns the symbol of that kind, `of` and `by` if there is one, else PROOF_NONE.
 uint32_t affine_find(const struct affine_state *s, uint8_t kind, struct affine of, int64_t by);
 struct affine affine_of_sym(struct affine_state *s, uint32_t sym);
+
+// Finds a symbol of f that is the smaller one of two forms, and replaces it by each of them: f is one of the
+// results, the smaller one if the symbol's coefficient, *coef, is positive. Returns false if there is none,
+// or on overflow.
+bool affine_cases(struct affine_state *s, struct affine f, int64_t *coef, struct affine *one,
+                  struct affine *other);
+enum { AFFINE_MOST_CASES = 2 };  // symbols of a form that are replaced one after the other
 
 uint64_t affine_gcd(uint64_t a, uint64_t b);
 // Returns the greatest common divisor of n and all coefficients of f.

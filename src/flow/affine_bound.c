@@ -340,6 +340,43 @@ struct affine_range affine_box(const struct affine_state *s, struct affine f)
     return r;
 }
 
+// Takes an end of one range over into another, if it is better; a soft end is worse than any other.
+static void take_end(struct affine_range *r, const struct affine_range *from, uint8_t soft)
+{
+    bool up = soft == AFFINE_SOFT_HI, better = up ? from->hi < r->hi : from->lo > r->lo;
+    if ((from->soft & soft) > (r->soft & soft) || (!((from->soft ^ r->soft) & soft) && !better))
+        return;
+    if (up)
+        r->hi = from->hi;
+    else
+        r->lo = from->lo;
+    r->soft = (uint8_t)((r->soft & ~soft) | (from->soft & soft));
+    r->facts = true;
+}
+
+// Bounds f by the two forms of a symbol that is one of them: what holds for both holds for f.
+static void bound_cases(struct affine_state *s, struct affine f, struct affine_place at,
+                        struct affine_range *r)
+{
+    uint32_t terms = s->nterms;
+    struct affine one, other;
+    int64_t coef;
+    if (s->cases == AFFINE_MOST_CASES || s->full)
+        return;
+    s->cases++;
+    if (affine_cases(s, f, &coef, &one, &other)) {
+        struct affine_range p = affine_bound(s, one, at), q = affine_bound(s, other, at);
+        q.lo = p.lo < q.lo ? p.lo : q.lo;
+        q.hi = p.hi > q.hi ? p.hi : q.hi;
+        q.soft |= p.soft;
+        take_end(r, &q, AFFINE_SOFT_LO);
+        take_end(r, &q, AFFINE_SOFT_HI);
+        r->reason = r->soft ? r->reason : PROOF_WHY_NONE;
+    }
+    s->cases--;
+    s->nterms = terms;
+}
+
 static struct affine_range look_up_or_search(struct affine_state *s, struct affine f, struct affine_place at)
 {
     struct affine_known *k = NULL;
@@ -354,9 +391,6 @@ static struct affine_range look_up_or_search(struct affine_state *s, struct affi
                    k->terms[i].coef == s->terms[f.first + i].coef;
         if (same)
             return k->range;
-        *k = (struct affine_known){.n = f.n, .block = at.block, .facts = first};
-        for (uint32_t i = 0; i < f.n; i++)
-            k->terms[i] = s->terms[f.first + i];
     }
     struct affine_range box = affine_box(s, f), r = box;
     struct search w;
@@ -366,8 +400,14 @@ static struct affine_range look_up_or_search(struct affine_state *s, struct affi
         r = both_ends(&w, f);
         r.facts = r.lo > box.lo || r.hi < box.hi || r.soft != box.soft;
     }
-    if (k)
-        k->range = r;
+    bound_cases(s, f, at, &r);
+    // Only now, since other forms were looked up meanwhile.
+    if (k) {
+        *k = (struct affine_known){
+            .range = r, .n = f.n, .block = at.block, .facts = s->blocks[at.block].facts};
+        for (uint32_t i = 0; i < f.n; i++)
+            k->terms[i] = s->terms[f.first + i];
+    }
     return r;
 }
 

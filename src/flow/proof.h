@@ -22,7 +22,7 @@
 #include "base/str.h"
 
 #define PROOF_NONE UINT32_MAX
-enum { PROOF_VERSION = 2 };
+enum { PROOF_VERSION = 3 };
 
 enum proof_op {
 #define PROOF(id, operands, result) PROOF_##id,
@@ -52,6 +52,10 @@ enum proof_launch_value {
 // The test of a GROWS: it compares the value of the round, or NEW the value of the next one, read as `bits`
 // and `sign` say; it lets the loop go on if that is less than b, or LE, at most b.
 enum { GROWS_LE = 1, GROWS_NEW = 2 };
+
+// The ways around of a STAYS: one flips bits of `imm`, one subtracts the value from `imm`. Others make it a
+// number from 0 to `imm` whatever it was, or keep it.
+enum { STAYS_XOR = 1, STAYS_SUB = 2 };
 
 enum proof_relation { PROOF_LT, PROOF_LE, PROOF_GT, PROOF_GE, PROOF_EQ, PROOF_NE };
 
@@ -100,8 +104,8 @@ struct proof_root {
     uint32_t name;    // name of the parameter or variable: byte in the names, and its length
     uint32_t name_len;
     uint32_t strong;  // PARAM: 1 if the function uses it as a pointer, 0 if it may be a number
-    uint32_t zero;
-    uint64_t size;  // variables: bytes; 0 if the declaration does not say: dynamic shared memory
+    uint32_t power;   // variables: they are at a multiple of 2^power, at most PROOF_MOST_POWER
+    uint64_t size;    // variables: bytes; 0 if the declaration does not say: dynamic shared memory
 };
 
 enum { PROOF_READS = 1, PROOF_WRITES = 2, PROOF_ATOMIC = 4 };
@@ -167,13 +171,17 @@ struct proof_launch {
 enum proof_verdict { PROOF_UNKNOWN, PROOF_BOUNDED, PROOF_UNREACHABLE };
 
 // The answer for an access. BOUNDED: every byte that a thread of the launch touches lies in
-// [root + lowest, root + highest]; sums are modulo the size of an address.
+// [root + lowest, root + highest]; sums are modulo the size of an address. Every address is root + residue
+// modulo 2^power.
+enum { PROOF_MOST_POWER = 5 };
 struct proof_bound {
     uint8_t verdict;
     uint8_t reason;  // UNKNOWN: enum proof_reason
-    bool exact;      // BOUNDED: some thread that gets there touches `lowest`, and some `highest`
-    bool
-        guarded;  // it runs only under conditions that the launch does not decide, or the bound rests on some
+    bool exact : 1;  // BOUNDED: some thread that gets there touches `lowest`, and some `highest`
+    // It runs only under conditions that the launch does not decide, or the bound rests on some.
+    bool guarded : 1;
+    uint8_t power : 3;
+    uint8_t residue;
     uint32_t root;  // PROOF_NONE if not known; may be known though the access is UNKNOWN
     int64_t lowest, highest;
 };

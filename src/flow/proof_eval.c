@@ -227,6 +227,16 @@ static struct proof_bound bound_of(struct proof_state *e, const struct proof_acc
     };
 }
 
+// Says modulo which power of two all values of the distance f are the same.
+static void align_bound(const struct affine_state *s, struct affine f, struct proof_bound *b)
+{
+    uint64_t all = 1u << PROOF_MOST_POWER;
+    for (uint32_t i = 0; i < f.n; i++)
+        all |= (uint64_t)s->terms[f.first + i].coef;
+    b->power = (uint8_t)__builtin_ctzll(all);
+    b->residue = (uint8_t)((uint64_t)f.c & ((1u << b->power) - 1));
+}
+
 static uint8_t reason_without_root(struct proof_state *e, struct affine f)
 {
     struct affine_range r = affine_box(&e->s, f);
@@ -268,6 +278,8 @@ static struct proof_bound access_bound(struct proof_state *e, const struct proof
     if (!affine_sum(&e->s, 1, f, -1, from, &away) || !affine_scale(&e->s, away, 1, row->offset, &away))
         return unknown(root, PROOF_WHY_WRAPS);
     struct proof_bound b = bound_of(e, row, away, root, facts);
+    if (b.verdict == PROOF_BOUNDED)
+        align_bound(&e->s, away, &b);
     if (i->b != PROOF_NONE && e->truth[i->b] == PROOF_MAYBE)
         b.exact = false;
     return b;
@@ -295,6 +307,7 @@ static struct affine value(struct proof_state *e, uint32_t at, const struct proo
     case PROOF_MERGE: return proof_merge(e, i, block);
     case PROOF_STEPS: return proof_steps(e, i);
     case PROOF_SHRINKS: return proof_shrinks(e, i);
+    case PROOF_STAYS: return proof_stays(e, i);
     case PROOF_GROWS: return proof_grows(e, i);
     default: return proof_value(e, i);
     }

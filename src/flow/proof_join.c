@@ -256,6 +256,21 @@ struct affine proof_shrinks(struct proof_state *e, const struct proof_insn *i)
     return x;
 }
 
+// By induction each value is in [0, most]: flipping bits that 2^n - 1 has keeps it there, and so does imm - x for
+// 0 <= x <= imm.
+struct affine proof_stays(struct proof_state *e, const struct proof_insn *i)
+{
+    struct affine_range r = affine_bound(&e->s, e->forms[i->a], proof_here(e));
+    affine_wide most = r.hi > i->imm ? r.hi : i->imm, ones = 1;
+    while (ones <= most && ones <= INT32_MAX)
+        ones *= 2;
+    affine_wide end = i->sign & STAYS_XOR ? ones - 1 : most;
+    if (r.soft || r.lo < 0 || most > INT32_MAX || end >> (i->bits - 1) ||
+        (i->sign & STAYS_SUB && end > i->imm))
+        return proof_opaque(e, i->bits, false, PROOF_WHY_CARRIED);
+    return proof_within(e, (struct affine_range){.lo = 0, .hi = end});
+}
+
 // By induction no value wraps around: one that passed the test is at most `last`, and c times it,
 // or c times the first one, still fits.
 struct affine proof_grows(struct proof_state *e, const struct proof_insn *i)

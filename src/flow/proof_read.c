@@ -116,6 +116,9 @@ static bool insn_valid(const struct proof *p, uint32_t at, const struct proof_in
     case PROOF_OR:
     case PROOF_XOR:
     case PROOF_STEPS: return i->bits >= 1 && i->bits <= 64 && i->sign <= 1;
+    case PROOF_STAYS:
+        return i->bits >= 8 && i->bits <= 64 && i->sign <= (STAYS_XOR | STAYS_SUB) && i->imm >= 0 &&
+               i->imm <= INT32_MAX;
     case PROOF_GROWS:
         return i->bits >= 8 && i->bits <= 64 && i->sign <= 1 && i->c >= 2 && i->c <= 1 << 16 &&
                (i->imm & ~(int64_t)(GROWS_LE | GROWS_NEW)) == 0;
@@ -155,7 +158,7 @@ static bool rows_valid(const struct proof *p)
     for (uint32_t i = 0; i < p->head->nroots; i++) {
         const struct proof_root *r = &p->roots[i];
         if (r->kind >= PROOF_ROOT_KINDS || r->name_len > p->head->names ||
-            r->name > p->head->names - r->name_len || r->strong > 1)
+            r->name > p->head->names - r->name_len || r->strong > 1 || r->power > PROOF_MOST_POWER)
             return false;
         if (r->kind == PROOF_ROOT_PARAM && (p->head->params < 8 || r->at > p->head->params - 8))
             return false;

@@ -49,6 +49,7 @@ struct affine proof_select(struct proof_state *e, const struct proof_insn *i);
 struct affine proof_merge(struct proof_state *e, const struct proof_insn *i, const struct proof_insn *block);
 void proof_loop(struct proof_state *e, uint32_t at);
 struct affine proof_shrinks(struct proof_state *e, const struct proof_insn *i);
+struct affine proof_stays(struct proof_state *e, const struct proof_insn *i);
 struct affine proof_grows(struct proof_state *e, const struct proof_insn *i);
 struct affine proof_steps(struct proof_state *e, const struct proof_insn *i);
 

@@ -30,6 +30,19 @@
 #define STORE(reg) "mul.wide.s32 %d8, " reg ", 4; add.s64 %d9, %a, %d8; st.global.u32 [%d9], %r1;\n"
 #define STORE_U(reg) "mul.wide.u32 %d8, " reg ", 4; add.s64 %d9, %a, %d8; st.global.u32 [%d9], %r1;\n"
 
+// What a compiler puts before an unrolled loop: of all rounds, whose number is
+// (max(i + MORE, n) - 1 - i) / 128 + 1, the last one, two or three.
+#define ROUNDS(more)                                                                                         \
+    "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\nadd.s32 %r3, %i, " more "; max.s32 %r4, %r3, %n; not.b32 %r5, " \
+    "%i; add.s32 %r6, %r4, %r5;\nshr.u32 %r7, %r6, 7; add.s32 %r8, %r7, 1; and.b32 %r9, %r8, 3; "            \
+    "setp.eq.s32 %p2, %r9, 0; @%p2 bra END;\nmov.u32 %r10, %i;\nLOOP: " STORE(                               \
+        "%r10") "add.s32 %r10, %r10, 128; add.s32 %r9, %r9, -1; setp.ne.s32 %p3, %r9, 0; @%p3 bra LOOP;\n"
+
+// A loop of n rounds in which %r10 goes from one stage to the next.
+#define STAGE(start, next)                                                 \
+    "mov.u32 %r10, " start "; mov.u32 %r12, 0;\nLOOP: " STORE("%r10") next \
+        " add.s32 %r12, %r12, 1; setp.lt.s32 %p3, %r12, %n; @%p3 bra LOOP;\n"
+
 struct row {
     const char *name, *body;
     uint32_t grid, block;
@@ -49,6 +62,65 @@ static const struct row rows[] = {
     {"guard that never holds", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i"), 4, 256, 0, 0, 0,
      UNREACHABLE},
     // 2^24 * 256 threads: i wraps to negative numbers, which pass the guard.
+    {"rounds before an unrolled loop", ROUNDS("128"), 3, 128, 300, 0, 0, BOUNDED, 0, 1199},
+    {"one round too many", ROUNDS("256"), 3, 128, 300, 0, 0, BOUNDED, 0, 2047},
+    {"rounds whose number wraps", ROUNDS("128"), 1 << 24, 128, INT32_MAX - 50, 0, 0, UNKNOWN(WRAPS)},
+    {"smaller one of two, divided",  // at most 255 / 4, and at least 0 / 4
+     "min.s32 %r3, %i, %n; shr.s32 %r4, %r3, 2; setp.lt.s32 %p1, %r3, 0; @%p1 bra END;\n" STORE("%r4"), 4,
+     256, 255, 0, 0, BOUNDED, 0, 255},
+    {"maximum less one of its forms",  // max(i, 68) + 255 - i is at least 255, at most 323
+     "max.s32 %r3, %i, 68; add.s32 %r4, %r3, 255; sub.s32 %r5, %r4, %i;\n" STORE("%r5"), 1, 256, 0, 0, 0,
+     BOUNDED, 1020, 1295},
+    {"minima that differ by a constant",  // min(n, i) - (min(n + 1, i + 1) - 1)
+     "min.s32 %r3, %n, %i; add.s32 %r4, %i, 1; add.s32 %r5, %n, 1; min.s32 %r6, %r4, %r5;\nsub.s32 %r7, %r6, "
+     "%r3;\n" STORE("%r7"),
+     4, 256, 300, 0, 0, BOUNDED, 4, 7},
+    {"maximum with a loaded number", "ld.global.u32 %r3, [%a]; max.s32 %r4, %i, %r3;\n" STORE("%r4"), 4, 256,
+     0, 0, 0, UNKNOWN(LOADED_INDEX)},
+    {"greater one of two, divided", "max.s32 %r3, %i, 68; shr.s32 %r4, %r3, 2;\n" STORE("%r4"), 1, 256, 0, 0,
+     0, BOUNDED, 68, 255},
+    {"minimum of another way",  // of which it is known that i is at least 100
+     "setp.lt.u32 %p1, %r2, 10; @%p1 bra LOW; setp.lt.s32 %p2, %i, 100; @%p2 bra END;\n"
+     "min.s32 %r3, %i, %n;\n" STORE("%r3") "bra END;\nLOW: min.s32 %r4, %i, %n;\n" STORE("%r4"),
+     4, 256, 200, 0, 0, BOUNDED, 0, 803},
+    {"minimum of the other way",
+     "setp.ge.u32 %p1, %r2, 10; @%p1 bra LOW; setp.lt.s32 %p2, %i, 100; @%p2 bra END;\n"
+     "min.s32 %r3, %i, %n;\n" STORE("%r3") "bra END;\nLOW: min.s32 %r4, %i, %n;\n" STORE("%r4"),
+     4, 256, 200, 0, 0, BOUNDED, 40, 803},
+    {"minima that do not, in order",
+     "min.s32 %r3, %i, %n; add.s32 %r4, %i, 1; add.s32 %r5, %n, 2; min.s32 %r6, %r4, %r5;\nsub.s32 %r7, %r6, "
+     "%r3;\n" STORE("%r7"),
+     4, 256, 300, 0, 0, BOUNDED, -1196, 11},
+    {"minima that do not",
+     "min.s32 %r3, %n, %i; add.s32 %r4, %i, 1; add.s32 %r5, %n, 2; min.s32 %r6, %r4, %r5;\nsub.s32 %r7, %r6, "
+     "%r3;\n" STORE("%r7"),
+     4, 256, 300, 0, 0, BOUNDED, -1196, 11},
+    {"stage that is flipped", STAGE("0", "xor.b32 %r10, %r10, 1;"), 1, 32, 9, 0, 0, BOUNDED, 0, 7},
+    {"stage that is flipped from 2 on", STAGE("2", "xor.b32 %r10, %r10, 1;"), 1, 32, 9, 0, 0, BOUNDED, 0, 15},
+    {"stage that is subtracted", STAGE("1", "sub.s32 %r10, 5, %r10;"), 1, 32, 9, 0, 0, BOUNDED, 0, 23},
+    {"stage that is subtracted from less", STAGE("6", "sub.s32 %r10, 5, %r10;"), 1, 32, 9, 0, 0,
+     UNKNOWN(CARRIED)},
+    {"stage that is masked", STAGE("7", "add.s32 %r11, %r10, 1; and.b32 %r10, %r11, 3;"), 1, 32, 9, 0, 0,
+     BOUNDED, 0, 31},
+    {"stage that is a remainder", STAGE("0", "add.s32 %r11, %r10, 1; rem.u32 %r10, %r11, 3;"), 1, 32, 9, 0, 0,
+     BOUNDED, 0, 11},
+    {"stage that is a remainder of a negative number",
+     STAGE("0", "sub.s32 %r11, %r10, 1; rem.s32 %r10, %r11, 3;"), 1, 32, 9, 0, 0, UNKNOWN(CARRIED)},
+    {"stage that starts anywhere", STAGE("%m", "xor.b32 %r10, %r10, 1;"), 1, 32, 9, -1, 0, UNKNOWN(CARRIED)},
+    {"two ways around, one of which wraps",
+     "mov.u32 %r10, 0; mov.u32 %r12, 0;\nLOOP: " STORE(
+         "%r10") "add.s32 %r12, %r12, 1; setp.ge.s32 %p1, %r12, %n; "
+                 "@%p1 bra END;\nsetp.lt.s32 %p2, %r12, %m; @%p2 bra OTHER; add.s32 %r11, %r10, 5; and.b32 "
+                 "%r10, %r11, 7; bra "
+                 "LOOP;\n"
+                 "OTHER: sub.s32 %r10, 1, %r10; bra LOOP;\n",
+     1, 32, 9, 5, 0, UNKNOWN(CARRIED)},
+    {"flipped multiples",  // 1024 * tid xor 1024
+     "and.b32 %r3, %r2, 1; shl.b32 %r4, %r3, 10; xor.b32 %r5, %r4, 1024;\n" STORE("%r5"), 1, 32, 0, 0, 0,
+     BOUNDED, 0, 4099},
+    {"flipped multiples of less",
+     "and.b32 %r3, %r2, 1; shl.b32 %r4, %r3, 10; xor.b32 %r5, %r4, 512;\n" STORE("%r5"), 1, 32, 0, 0, 0,
+     BOUNDED, 2048, 6147},
     {"good grid", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i"), 1 << 22, 256, 1 << 20, 0, 0,
      BOUNDED, 0, (4 << 20) - 1},
     {"bad grid", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i"), 1 << 24, 256, 1 << 20, 0, 0,
@@ -481,6 +553,37 @@ static void exactness(void **state)
     ptx_free(m);
 }
 
+// A distance of n * i + m bytes, and one with a remainder of i.
+static void alignment(void **state)
+{
+    (void)state;
+    struct ptx_module *m =
+        parse(HEAD "mul.wide.u32 %d3, %r2, %n; cvt.u64.u32 %d4, %m; add.s64 %d5, %d3, %d4;\n"
+                   "add.s64 %d6, %a, %d5; st.global.u8 [%d6+8], %h1;\n" TAIL);
+    struct ranges *r = build(m);
+    static const struct {
+        int n, m;
+        unsigned power, residue;
+    } cases[] = {{16, 4, 4, 12}, {12, 0, 2, 0}, {12, 5, 2, 1}, {5, 0, 0, 0}, {64, 61, 5, 5}, {0, 3, 5, 11}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct proof_bound b =
+            evaluate(r, &(struct row){.grid = 1, .block = 32, .n = cases[i].n, .m = cases[i].m});
+        assert_int_equal(b.verdict, PROOF_BOUNDED);
+        assert_int_equal(b.power, cases[i].power);
+        assert_int_equal(b.residue, cases[i].residue);
+    }
+    ranges_free(r);
+    ptx_free(m);
+    m = parse(HEAD "rem.u32 %r3, %r2, 3; mad.lo.s32 %r4, %r3, 3, %r2; mul.wide.u32 %d3, %r4, 4;\n"
+                   "add.s64 %d6, %a, %d3; st.global.u8 [%d6], %h1;\n" TAIL);
+    r = build(m);
+    struct proof_bound b = evaluate(r, &(struct row){.grid = 1, .block = 32});
+    assert_int_equal(b.verdict, PROOF_BOUNDED);
+    assert_int_equal(b.power, 2);
+    ranges_free(r);
+    ptx_free(m);
+}
+
 // Which of its ways a switch takes is a condition of its own.
 static void exact_behind_switch(void **state)
 {
@@ -572,11 +675,9 @@ static void damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_rows),
-        cmocka_unit_test(exactness),
-        cmocka_unit_test(exact_behind_switch),
-        cmocka_unit_test(refused_launches),
-        cmocka_unit_test(touched),
+        cmocka_unit_test(all_rows),         cmocka_unit_test(exactness),
+        cmocka_unit_test(alignment),        cmocka_unit_test(exact_behind_switch),
+        cmocka_unit_test(refused_launches), cmocka_unit_test(touched),
         cmocka_unit_test(damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,6 +97,24 @@ static struct affine extension(struct proof_state *e, struct affine f, unsigned 
     return affine_new(&e->s, x);
 }
 
+static void fact_here(struct proof_state *e, int64_t ca, struct affine a, int64_t cb, struct affine b)
+{
+    struct affine f;
+    if (affine_sum(&e->s, ca, a, cb, b, &f))
+        affine_fact(&e->s, f, &e->s.blocks[e->block].facts);
+}
+
+// Keeps a range that two cases gave: no combination of facts gives it.
+static void keep_cases(struct proof_state *e, struct affine f, const struct affine_range *r)
+{
+    struct affine one, other;
+    int64_t coef;
+    if (!proof_fits(r->lo) || !proof_fits(r->hi) || r->soft || !affine_cases(&e->s, f, &coef, &one, &other))
+        return;
+    fact_here(e, 1, f, -1, affine_const((int64_t)r->lo));
+    fact_here(e, -1, f, 1, affine_const((int64_t)r->hi));
+}
+
 struct affine proof_extend(struct proof_state *e, struct affine f, unsigned bits, bool sign)
 {
     affine_wide lo = type_lo(bits, sign), hi = type_hi(bits, sign), turn = (affine_wide)1 << bits;
@@ -104,8 +122,10 @@ struct affine proof_extend(struct proof_state *e, struct affine f, unsigned bits
     if (r.lo >= lo && r.hi <= hi)
         return f;
     r = bound(e, f);
-    if (r.lo >= lo && r.hi <= hi)
+    if (r.lo >= lo && r.hi <= hi) {
+        keep_cases(e, f, &r);
         return f;
+    }
     if (bits == 64)
         return extension(e, f, bits, sign, r.reason);
     affine_wide turns = (r.lo - lo) / turn - ((r.lo - lo) % turn < 0);
@@ -221,6 +241,25 @@ static bool divide_exactly(struct proof_state *e, struct affine f, int64_t d, st
 }
 
 static struct affine quotient(struct proof_state *e, struct affine f, int64_t d);
+static struct affine least(struct proof_state *e, struct affine a, struct affine b);
+static struct affine greatest(struct proof_state *e, struct affine a, struct affine b);
+
+// floor(f / d) grows with f: if f is the smaller or the greater one of two forms, q is that of their
+// quotients. These may have become simple by what holds here only, and so does the fact that q is equal.
+static void tie_cases(struct proof_state *e, struct affine q, struct affine f, int64_t d)
+{
+    struct affine one, other;
+    int64_t coef;
+    if (e->s.cases == AFFINE_MOST_CASES || !affine_cases(&e->s, f, &coef, &one, &other))
+        return;
+    e->s.cases++;
+    one = quotient(e, one, d);
+    other = quotient(e, other, d);
+    struct affine z = coef > 0 ? least(e, one, other) : greatest(e, one, other);
+    e->s.cases--;
+    fact_here(e, 1, q, -1, z);
+    fact_here(e, 1, z, -1, q);
+}
 
 // floor(rest / d), where rest has no multiples of d.
 static struct affine quotient_of_rest(struct proof_state *e, struct affine rest, int64_t d)
@@ -249,7 +288,9 @@ static struct affine quotient_of_rest(struct proof_state *e, struct affine rest,
         if (x.lo >= 0 && proof_fits(x.hi) && over * x.hi < d)
             return quotient(e, part, n);
     }
-    return quotient_symbol(e, rest, d, AFFINE_FLOOR);
+    struct affine q = quotient_symbol(e, rest, d, AFFINE_FLOOR);
+    tie_cases(e, q, rest, d);
+    return q;
 }
 
 // floor(f / d) for d > 0
@@ -419,9 +460,27 @@ static affine_wide all_ones(affine_wide v)
 }
 
 static struct affine logic(struct proof_state *e, unsigned op, struct affine a, struct affine b,
+                           unsigned bits);
+
+// Multiples of 2^z: (2^z * a) xor (2^z * b) == 2^z * (a xor b), where a and b have z bits less.
+static bool flips_multiples(struct proof_state *e, unsigned op, struct affine a, struct affine b,
+                            unsigned bits, struct affine *out)
+{
+    struct affine part;
+    if (op != PROOF_XOR || !affine_is_const(b) || b.c <= 0)
+        return false;
+    unsigned za = zeros(e, a), zb = (unsigned)__builtin_ctzll((uint64_t)b.c), z = za < zb ? za : zb;
+    if (!z || z >= bits || z > 31 || !divide_exactly(e, a, 1LL << z, &part))
+        return false;
+    *out = product(e, affine_const(1LL << z), logic(e, op, part, affine_const(b.c >> z), bits - z));
+    return true;
+}
+
+static struct affine logic(struct proof_state *e, unsigned op, struct affine a, struct affine b,
                            unsigned bits)
 {
     struct affine_range x, y;
+    struct affine r;
     if (affine_is_const(a) && affine_is_const(b))
         return affine_const(op == PROOF_AND ? a.c & b.c : op == PROOF_OR ? a.c | b.c : a.c ^ b.c);
     if (affine_is_const(a)) {
@@ -436,6 +495,8 @@ static struct affine logic(struct proof_state *e, unsigned op, struct affine a, 
     if (affine_is_const(b) && b.c == 0)
         return a;
     a.root = b.root = 0;
+    if (flips_multiples(e, op, a, b, bits, &r))
+        return r;
     if (op != PROOF_AND && (disjoint(e, a, b) || disjoint(e, b, a)))
         return add(e, a, 1, b);
     bool nx = natural(e, a, bits, &x), ny = natural(e, b, bits, &y);
@@ -454,6 +515,34 @@ static struct affine logic(struct proof_state *e, unsigned op, struct affine a, 
 
 // --- minimum, maximum, magnitude ---------------------------------------------------------------------------
 
+// Whether a - b is a constant.
+static bool constant_apart(struct proof_state *e, struct affine a, struct affine b, int64_t *c)
+{
+    struct affine d;
+    uint32_t terms = e->s.nterms;
+    bool apart = a.n == b.n && affine_sum(&e->s, 1, a, -1, b, &d) && !d.n;
+    e->s.nterms = terms;
+    *c = apart ? d.c : 0;
+    return apart;
+}
+
+// Finds a symbol made here, or in a block that dominates this one, for forms that are as far from each other:
+// least(a + c, b + c) == least(a, b) + c.
+static bool known_least(struct proof_state *e, struct affine a, struct affine b, struct affine *m)
+{
+    int64_t c, d;
+    for (uint32_t i = 0; i < e->s.nsyms; i++) {
+        const struct affine_sym *x = &e->s.syms[i];
+        if (!x->is_least || !affine_above(&e->s, x->block, e->block))
+            continue;
+        bool same = constant_apart(e, a, x->one, &c) && constant_apart(e, b, x->other, &d) && c == d;
+        same = same || (constant_apart(e, a, x->other, &c) && constant_apart(e, b, x->one, &d) && c == d);
+        if (same)
+            return affine_scale(&e->s, affine_of_sym(&e->s, i), 1, c, m);
+    }
+    return false;
+}
+
 static struct affine least(struct proof_state *e, struct affine a, struct affine b)
 {
     struct affine diff = add(e, a, -1, b);
@@ -462,17 +551,26 @@ static struct affine least(struct proof_state *e, struct affine a, struct affine
         return a;
     if (d.lo >= 0)
         return b;
+    struct affine m;
+    if (known_least(e, a, b, &m))
+        return m;
     struct affine_range x = bound(e, a), y = bound(e, b), r = {0};
     bool first = !(x.soft & AFFINE_SOFT_HI) && ((y.soft & AFFINE_SOFT_HI) || x.hi <= y.hi);
     r.lo = x.lo < y.lo ? x.lo : y.lo;
     r.hi = first ? x.hi : y.hi;
     r.soft = ((x.soft | y.soft) & AFFINE_SOFT_LO) | (x.soft & y.soft & AFFINE_SOFT_HI);
     r.reason = r.soft ? (x.reason ? x.reason : y.reason) : 0;
-    struct affine m = proof_within(e, r);
+    m = proof_within(e, r);
     if (!proof_fits(r.lo) || !proof_fits(r.hi))  // then m is congruent to the result, not equal
         return m;
     tie(e, m, 1, -1, a, 0);
     tie(e, m, 1, -1, b, 0);
+    if (m.n == 1 && !e->s.full) {
+        struct affine_sym *sym = &e->s.syms[e->s.terms[m.first].sym];
+        sym->is_least = true;
+        sym->one = a;
+        sym->other = b;
+    }
     return m;
 }
 

@@ -208,6 +208,7 @@ static bool has_row(const struct ptx_mem *mem)
     case PTX_SPACE_GENERIC:
     case PTX_SPACE_GLOBAL:
     case PTX_SPACE_SHARED:
+    case PTX_SPACE_SHARED_CLUSTER:
     case PTX_SPACE_LOCAL:
     case PTX_SPACE_CONST:
         return (mem->reads || mem->writes) && !(mem->extent == PTX_EXTENT_PLAIN && !mem->bytes);

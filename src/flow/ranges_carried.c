@@ -5,11 +5,24 @@
 // SHRINKS: each way around shifts the value right, divides it, or keeps it. So it stays between 0 and what it
 // was before the loop, or, shifted as a negative number, -1.
 //
+// STAYS: each way around flips bits, subtracts the value from a number, masks it, takes its remainder, sets a
+// number or keeps it: stages of a pipeline.
+//
 // GROWS: each way around multiplies the value by the same number, and a test that every round passes compares
 // it, or its next value, with a limit that does not change in the loop.
 #include "flow/ranges_build.h"
 
 enum { MOST_FACTOR = 1 << 16, MOST_MOVES = 8 };
+
+struct carried {
+    enum proof_op how;    // SHRINKS, STAYS, GROWS
+    int64_t most, least;  // STAYS: the greatest number, and the least one that the value is subtracted from
+    uint8_t ways;         // STAYS_XOR ...
+    int sign;             // SHRINKS: whether its shifts are signed
+    uint32_t factor;      // GROWS
+    struct ranges_compare test;
+    bool of_next;  // the test reads the next value
+};
 
 // The statement that makes a value in the loop, behind copies; NULL if there is none. *value becomes what is
 // copied.
@@ -107,6 +120,54 @@ static bool shrinks(struct ranges_build *b, uint32_t loop, uint32_t value, uint3
            (is_signed && s->form->id == PTX_OP_SHR && by == 1 && is_corrected(b, loop, of, join));
 }
 
+// Whether a value is inside [0, to->most] if the joined one is. That grows to the greatest number of all ways.
+static bool stays(struct ranges_build *b, uint32_t loop, uint32_t value, uint32_t join, struct carried *to)
+{
+    int64_t c = 0;
+    const struct ptx_stmt *s = value == join ? NULL : maker(b, loop, &value);
+    if (value == join)
+        return true;
+    const struct reach_value *v = &b->reach->value.items[value];
+    if (!s && v->kind == REACH_DEF && !v->partial)
+        s = &b->f->stmts[v->place];  // it may set a number
+    if (!s || s->form->odd || !s->form->ntypes || !ranges_plain_int(s->form) ||
+        ptx_type_bits((enum ptx_type)s->form->types[0]) != width(b, join) || s->guard != PTX_NONE)
+        return false;
+    switch ((enum ptx_op_id)s->form->id) {
+    case PTX_OP_MOV:
+        if (!constant(s, 1, &c))
+            return false;
+        break;
+    case PTX_OP_AND:
+        if (!constant(s, 2, &c))
+            return false;
+        break;
+    case PTX_OP_REM:
+        if (!constant(s, 2, &c) || c < 1 ||
+            ptx_type_class((enum ptx_type)s->form->types[0]) == PTX_CLASS_SINT)
+            return false;
+        c--;
+        break;
+    case PTX_OP_XOR:
+        if (!constant(s, 2, &c) || !is_value(b, loop, place_of(b, value), ptx_operand(s, 1), join))
+            return false;
+        to->ways |= STAYS_XOR;
+        break;
+    case PTX_OP_SUB:
+        if (!constant(s, 1, &c) || !is_value(b, loop, place_of(b, value), ptx_operand(s, 2), join))
+            return false;
+        to->ways |= STAYS_SUB;
+        break;
+    default: return false;
+    }
+    if (c < 0 || c > INT32_MAX)
+        return false;
+    if (s->form->id == PTX_OP_SUB)
+        to->least = c < to->least ? c : to->least;
+    to->most = c > to->most ? c : to->most;
+    return true;
+}
+
 // Finds the number that a value is the joined one times. The width of all products is that of the register.
 static bool multiplied(struct ranges_build *b, uint32_t loop, uint32_t value, uint32_t join, uint32_t *factor)
 {
@@ -135,14 +196,6 @@ static bool multiplied(struct ranges_build *b, uint32_t loop, uint32_t value, ui
     return value == join;
 }
 
-struct carried {
-    bool grows;
-    int sign;         // SHRINKS: whether its shifts are signed
-    uint32_t factor;  // GROWS
-    struct ranges_compare test;
-    bool of_next;  // the test reads the next value
-};
-
 // Finds the test of a value that is multiplied by a factor in each round.
 static bool find_test(struct ranges_build *b, uint32_t loop, uint32_t join, struct carried *c)
 {
@@ -164,8 +217,8 @@ static bool understand(struct ranges_build *b, uint32_t loop, uint32_t join, str
 {
     const struct reach_value *v = &b->reach->value.items[join];
     struct graph_nodes preds = graph_pred(b->cfg->graph, v->place);
-    bool smaller = true, larger = true;
-    *c = (struct carried){.sign = -1};
+    bool smaller = true, same = true, larger = true;
+    *c = (struct carried){.sign = -1, .least = INT64_MAX};
     for (uint32_t i = 0; i < preds.n; i++) {
         uint32_t in = b->reach->input.items[v->input + i], factor;
         if (ranges_forward(b, preds.at[i], v->place) || !graph_reached(b->cfg->graph, preds.at[i]))
@@ -173,12 +226,15 @@ static bool understand(struct ranges_build *b, uint32_t loop, uint32_t join, str
         if (in == REACH_NONE)
             return false;
         smaller = smaller && shrinks(b, loop, in, join, &c->sign);
+        same = same && stays(b, loop, in, join, c);
         larger = larger && multiplied(b, loop, in, join, &factor) && factor > 1 &&
                  (!c->factor || c->factor == factor);
         c->factor = larger ? factor : 0;
     }
-    c->grows = !smaller;
-    return smaller || (larger && c->factor > 1 && find_test(b, loop, join, c));
+    // Each number that the value is subtracted from is at least what the value may be.
+    same = same && c->least >= c->most;
+    c->how = smaller ? PROOF_SHRINKS : same ? PROOF_STAYS : PROOF_GROWS;
+    return smaller || same || (larger && c->factor > 1 && find_test(b, loop, join, c));
 }
 
 bool ranges_need_carried(struct ranges_build *b, uint32_t loop, uint32_t join)
@@ -186,7 +242,7 @@ bool ranges_need_carried(struct ranges_build *b, uint32_t loop, uint32_t join)
     struct carried c;
     if (!understand(b, loop, join, &c))
         return false;
-    if (c.grows && c.test.limit->kind == PTX_REG)
+    if (c.how == PROOF_GROWS && c.test.limit->kind == PTX_REG)
         ranges_need(b, ranges_read(b, c.test.stmt, c.test.limit->id));
     return true;
 }
@@ -197,7 +253,13 @@ uint32_t ranges_carried(struct ranges_build *b, uint32_t loop, uint32_t join)
     if (ranges_is_pred(b, join) || !understand(b, loop, join, &c))
         return PROOF_NONE;
     unsigned bits = width(b, join);
-    if (!c.grows) {
+    if (c.how == PROOF_STAYS)
+        return ranges_emit(b, (struct proof_insn){.op = PROOF_STAYS,
+                                                  .bits = (uint8_t)bits,
+                                                  .sign = c.ways,
+                                                  .a = ranges_extend(b, ranges_merge(b, join), bits, false),
+                                                  .imm = c.most});
+    if (c.how == PROOF_SHRINKS) {
         uint32_t from = ranges_extend(b, ranges_merge(b, join), bits, c.sign == 1);
         return ranges_emit(b, (struct proof_insn){.op = PROOF_SHRINKS, .a = from});
     }

@@ -141,6 +141,7 @@ static struct shape shape_of(const struct proof *p, uint32_t at, const struct pr
     case PROOF_MIN:
     case PROOF_MAX: return mixed(worse(of[i->a], of[i->b]));
     case PROOF_SHRINKS:
+    case PROOF_STAYS:
     case PROOF_ABS: return mixed(of[i->a]);
     case PROOF_SELECT:
         s = mixed(worse(of[i->a], of[i->b]));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Translates instructions into those of a proof program. What has no row here becomes OPAQUE and is
 // counted; so a forgotten instruction costs precision, not truth.
+#include "flow/multiples.h"
 #include "flow/ranges_build.h"
 
 // The statement being translated.
@@ -74,7 +75,7 @@ static uint32_t variable(struct source *x, const struct ptx_operand *o)
     const struct ptx_sym *sym = ptx_sym(x->b->m, o->id);
     if (sym->kind != PTX_SYM_VAR)
         return opaque(x, PROOF_WHY_OPERATOR);
-    struct proof_root root = {.size = ptx_var_size(sym->var)};
+    struct proof_root root = {.size = ptx_var_size(sym->var), .power = multiples_of_variable(sym->var)};
     switch (ptx_space_is((enum ptx_space)sym->var->space)) {
     case PTX_SPACE_GLOBAL: root.kind = PROOF_ROOT_GLOBAL; break;
     case PTX_SPACE_CONST: root.kind = PROOF_ROOT_CONST; break;

@@ -5,7 +5,7 @@
 #include "guard/guard_start.h"
 #include "hook/api_error.h"
 #include "hook/hook.h"
-#include "rewrite/rewrite.h"
+#include "mode/mode.h"
 #include "track/guard_report.h"
 #include "context/names.h"
 #include "track/track.h"
@@ -32,11 +32,10 @@ static unsigned long long errors(void)
     return guard_report_errors();
 }
 
-// A kernel that a mode has rewritten may need what the mode does at its launch.
 static int pause_guard(int on)
 {
     guard_start();
-    if (!guard.watching || rewrite_on)
+    if (!guard.watching || !mode_can_pause())
         return 0;
     atomic_store_explicit(&guard.paused, on, memory_order_relaxed);
     hook_pause(&guard.real, &forward_tables, on, api_error_wanted());

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/option_variable.h"
+#include "guard/ptxas.h"
 
 static bool is_ours(const char *entry, size_t len)
 {
@@ -52,4 +53,5 @@ __attribute__((constructor)) static void at_load(void)
     char *list = getenv("LD_PRELOAD");
     if (list && !is_wanted(getenv(OPTION_VARIABLE)))
         leave(list);
+    ptxas_watch();
 }

@@ -32,6 +32,16 @@ _KEPT = frozenset(
 # Operators without a kernel of their own for CUDA that would choose a library by the device.
 _ADDED = ("aten::convolution", "aten::convolution_overrideable", "aten::_fused_rms_norm")
 
+# Operators whose CPU kernels add up many numbers of 16 bits in 16 bits, where those for CUDA have 32: they
+# get their tensors in 32 bits. The first results have the types of these arguments, as on a GPU.
+_WIDE = {
+    "aten::native_layer_norm": ("input",),
+    "aten::native_layer_norm_backward": ("input", "weight", "bias"),
+    "aten::embedding_dense_backward": ("grad_output",),
+    "aten::prod": ("self",),
+    "aten::prod.dim_int": ("self",),
+}
+
 _LINE = 150  # characters of a line of the list at the end
 _state = None
 
@@ -173,6 +183,7 @@ class _Operator:
         # For each result: the argument that it is, or None. Outputs are written, and may have to grow.
         self.aliases = [self._aliased(schema, r) for r in schema.returns]
         self.outputs = [a.name for a in schema.arguments if a.is_out]
+        self.narrowed = _WIDE.get(name)
 
     @staticmethod
     def _aliased(schema, result):
@@ -236,7 +247,29 @@ class _Operator:
             return _random_without_generator(_state.torch, self.op, call, args, kwargs, index)
         if any(i < len(args) and not isinstance(args[i], _state.Tensor) for i in self.tensors):
             return self.op.overloadpacket(*args, **kwargs)  # which chooses the overload for numbers
+        if self.narrowed is not None:
+            return self._in_32_bits(args, kwargs)
         return self.op(*args, **kwargs)
+
+    def _in_32_bits(self, args, kwargs):
+        torch = _state.torch
+
+        def is_narrow(value):
+            return isinstance(value, torch.Tensor) and value.dtype in (torch.half, torch.bfloat16)
+
+        def widened(value):
+            return value.float() if is_narrow(value) else value
+
+        if kwargs.get("dtype") is not None:  # the caller chooses
+            return self.op(*args, **kwargs)
+        result = self.op(*[widened(a) for a in args], **{k: widened(v) for k, v in kwargs.items()})
+        many = isinstance(result, tuple)
+        results = list(result) if many else [result]
+        for i, name in enumerate(self.narrowed):
+            like = self._argument(name, args, kwargs)
+            if is_narrow(like) and results[i] is not None:
+                results[i] = results[i].to(like.dtype)
+        return tuple(results) if many else results[0]
 
     def _argument(self, name, args, kwargs):
         at = self.names.index(name)

@@ -51,6 +51,12 @@ def _unpool_cupy(cupy):
     return "CuPy's pools are off: each array is a separate buffer"
 
 
+def _compile_cupy_anew(cupy):
+    """CuPy's cache has machine code only; a kernel that is compiled anew has its PTX too. CuPy reads the
+    variable at each compilation, and child processes get it."""
+    os.environ.setdefault("CUPY_CACHE_IN_MEMORY", "1")
+
+
 def _by(helper, function):
     """A function of another file of moat's, which is imported when it is first needed."""
 
@@ -75,6 +81,7 @@ _WISHES = (
     ("torch-alloc", "torch", _replace_torch_allocator, "torch keeps its own allocator"),
     ("torch-ops", "torch", _by("moat_torch", "replace_operators"), "PyTorch's operators are not replaced"),
     ("unpool", "cupy", _unpool_cupy, "cupy keeps its own allocator"),
+    ("ptx-anew", "cupy", _compile_cupy_anew, "no PTX of what is in CuPy's cache"),
     ("ptx", _KERNELS, _by("moat_triton", "keep_ptx"), "no PTX of Triton's kernels"),
     ("ptx", _LAUNCHER, _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
     ("ptx", _OLD_LAUNCHER, _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),

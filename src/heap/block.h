@@ -228,8 +228,10 @@ block_make_live_packed(void *block, uint64_t packed, uint64_t size, uint64_t pla
     // Separate atomic stores: compilers would merge two into one wide store, and a soon-following read of a
     // single word would stall on it.
     atomic_store_explicit((_Atomic uint64_t *)&h->size, head.size, memory_order_relaxed);
-    atomic_store_explicit((_Atomic uint64_t *)&h->place, place, memory_order_relaxed);
-    atomic_store_explicit((_Atomic uint64_t *)&h->ticket, ticket, memory_order_relaxed);
+    // Release, both: with the kernel's copy in safe_read.c. A reader that has seen one of these does not find
+    // the size of a block that was never live when it reads again.
+    atomic_store_explicit((_Atomic uint64_t *)&h->place, place, memory_order_release);
+    atomic_store_explicit((_Atomic uint64_t *)&h->ticket, ticket, memory_order_release);
     memcpy((char *)block + size, &tail, sizeof tail);
     block_set_canary(h, canary);
 }
@@ -240,14 +242,23 @@ static inline __attribute__((always_inline)) void block_make_live(void *block, s
     block_make_live_packed(block, block_pack(info), info.size, place, ticket);
 }
 
-// Writes the head of a fresh block, which was never allocated, as that of a freed one.
+// The packed form of a fresh block, which was never allocated: it has a step that no block of a span has.
+#define BLOCK_FRESH ((uint64_t)BLOCK_LAST_STEP << BLOCK_STEP_SHIFT)
+
+// The ticket of a fresh block: its turn is no count, but says which place belongs to it.
+static inline uint64_t block_fresh_ticket(uint64_t generation, uint64_t place)
+{
+    return block_ticket(generation, 0, place >> 48 ^ heap_key.word[5]);
+}
+
+// Writes the head of a fresh block as that of a freed one.
 static inline void block_make_freed(void *block, uint64_t place, uint64_t word)
 {
-    uint64_t address = (uint64_t)(uintptr_t)block, generation = block_generation_of_word(word);
+    uint64_t address = (uint64_t)(uintptr_t)block;
     struct block_head *h = block_head_of(block);
-    h->size = block_pack((struct block_info){0, BLOCK_LEAD_LOG2, BLOCK_MALLOC, 0}) ^ block_size_mask(address);
+    h->size = BLOCK_FRESH ^ block_size_mask(address);
     h->place = place;
-    h->ticket = block_ticket(generation, 0, 0);
+    h->ticket = block_fresh_ticket(block_generation_of_word(word), place);
     block_set_canary(h, block_freed_canary(address, h->ticket));
 }
 
@@ -272,6 +283,13 @@ static inline uint64_t block_freed_difference(const void *block, const struct bl
 static inline bool block_is_freed(const void *block, const struct block_head *h)
 {
     return block_freed_difference(block, h) <= BLOCK_SITE_MASK;
+}
+
+// Returns whether a freed block's head is that of a fresh block, but for its size.
+static inline bool block_is_fresh(const void *block, const struct block_head *h)
+{
+    return h->ticket == block_fresh_ticket(block_generation(h->ticket), h->place) &&
+           h->canary == block_freed_canary((uint64_t)(uintptr_t)block, h->ticket);
 }
 
 static inline uint32_t block_freed_at(const void *block, const struct block_head *h)

@@ -220,13 +220,16 @@ static void check_live(struct monitor *m, uint64_t word, const struct block_head
 
 // Returns whether a freed block's head has a size and a place that we may have written. The canary of a freed
 // block does not cover them (block.h). In a span nobody else writes there, and whatever the block was, is, or
-// is being made into has its room and belongs to a thread.
+// is being made into has its room and belongs to a thread. The head of a block that was never live is known
+// in full: its size is the first that changes.
 static bool is_plausible(const char *block, const struct block_head *h)
 {
-    uint64_t thread = h->place >> 48;
-    return !span_has(block) || (span_may_hold(block, block_info_of(block, h)) &&
-                                (h->place == PRODUCER_UNWATCHED ||
-                                 (thread && thread < PRODUCER_MOST && h->place == thread << 48)));
+    uint64_t thread = h->place >> 48, packed = block_packed(block, h);
+    if (!span_has(block))
+        return true;
+    if (packed == BLOCK_FRESH ? !block_is_fresh(block, h) : !span_may_hold(block, block_unpack(packed)))
+        return false;
+    return h->place == PRODUCER_UNWATCHED || (thread && thread < PRODUCER_MOST && h->place == thread << 48);
 }
 
 static void check_piece(struct monitor *m, uint64_t word, const struct safe_read_piece *p)

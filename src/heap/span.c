@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -15,8 +16,12 @@ enum {
     GRAIN = 1 << SPAN_GRAIN,
     MOST_REGION = 256 << 20,
     SPARE_PART = 8,
-    IDLE_SPANS = 16,  // idle spans to keep, plus this part of all
+    // Idle spans to keep, plus this part of all. For some time more are kept, up to the larger part, since
+    // programs that free most of what they have may soon allocate as much again.
+    IDLE_SPANS = 16,
     IDLE_PART = 8,
+    IDLE_PART_SOON = 2,
+    IDLE_SECONDS = 1,
     LEVEL_LOG2 = 12,
     WORDS = (SPAN_MOST_BLOCKS + 63) / 64
 };
@@ -45,6 +50,7 @@ static struct span *unused;        // without a bin
 static size_t used, idle;          // spans with a bin; those in lists of idle ones
 static char *region, *region_end;  // the part of the last region that is not in use yet
 static uint64_t mapped;
+static struct timespec idle_since;   // when more than IDLE_PART became idle; all 0: they are not
 static uint64_t spare, spare_after;  // bytes of free blocks in spans; the same when room was last made
 
 // Takes the lock. Returns false if the calling thread was interrupted in here.
@@ -369,13 +375,13 @@ static void take_out(struct span *s)
     checked_assert(all_are_valid());
 }
 
-// Puts one block back. Returns whether its span was taken out by that.
-static bool put(struct span *s, uint64_t word)
+// Puts one block back.
+static void put(struct span *s, uint64_t word)
 {
     size_t i = number_of(s, word);
     uint64_t bit = 1ull << i % 64;
     if (s->bits[i / 64] & bit)
-        return false;  // two threads freed it at once, which goes undetected
+        return;  // two threads freed it at once, which goes undetected
     bool moves = !s->free || s->free + 1 == s->most;
     if (moves && s->free)
         leave_list(s);
@@ -385,10 +391,38 @@ static bool put(struct span *s, uint64_t word)
     if (moves)
         enter_list(s);
     checked_assert(is_valid(s));
-    if (!is_idle(s) || idle <= IDLE_SPANS + used / IDLE_PART)
-        return false;
-    take_out(s);
-    return true;
+}
+
+static struct span *any_idle(void)
+{
+    for (size_t i = 0; idle && i < THREAD_CACHE_FINE_BINS; i++)
+        if (bins[i].idle)
+            return bins[i].idle;
+    return NULL;
+}
+
+// Returns whether a second has passed since more than IDLE_PART became idle; if they just have, it begins.
+static bool is_idle_for_long(void)
+{
+    struct timespec now;
+    if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now))
+        return true;
+    if (!idle_since.tv_sec && !idle_since.tv_nsec)
+        idle_since = now;
+    return now.tv_sec > idle_since.tv_sec + IDLE_SECONDS;
+}
+
+// Takes out an idle span if there are too many. Returns NULL if there are not.
+static struct span *take_out_excess(void)
+{
+    if (idle <= IDLE_SPANS + used / IDLE_PART) {
+        idle_since = (struct timespec){0};
+        return NULL;
+    }
+    struct span *s = idle > IDLE_SPANS + used / IDLE_PART_SOON || is_idle_for_long() ? any_idle() : NULL;
+    if (s)
+        take_out(s);
+    return s;
 }
 
 size_t span_put(const uint64_t *words, size_t n, struct span **out)
@@ -397,10 +431,11 @@ size_t span_put(const uint64_t *words, size_t n, struct span **out)
     if (!enter())
         return 0;
     size_t i = 0;
-    while (i < n && !*out) {
+    while (i < n) {
         struct span *s = span_at((uint64_t)(uintptr_t)block_of_word(words[i]));
-        if (put(s, words[i++]))
-            *out = s;
+        put(s, words[i++]);
+        if (is_idle(s) && (*out = take_out_excess()))
+            break;
     }
     leave();
     return i;
@@ -413,14 +448,6 @@ bool span_should_reclaim(uint64_t held)
     bool worth = spare + held > spare_after + mapped / SPARE_PART;
     leave();
     return worth;
-}
-
-static struct span *any_idle(void)
-{
-    for (size_t i = 0; idle && i < THREAD_CACHE_FINE_BINS; i++)
-        if (bins[i].idle)
-            return bins[i].idle;
-    return NULL;
 }
 
 struct span *span_take_out(void)

@@ -221,11 +221,13 @@ static void judge_suspect(CUresult r)
 // Most calls succeed with memory that is known.
 CUresult bounds_done(CUresult r)
 {
-    if (__builtin_expect(suspect.set || r != CUDA_SUCCESS || guard.real_skipped, 0)) {
+    mode_order(MODE_ORDER_ALL);
+    if (__builtin_expect(suspect.set || r != CUDA_SUCCESS || guard.real_skipped || kernel_fault_contained,
+                         0)) {
         cancel_hold();
         if (suspect.set)
             judge_suspect(r);
-        kernel_fault_seen(r);
+        r = kernel_fault_seen(r);
         kernel_fault_skipped();
         cancel_release();
     }

@@ -73,6 +73,7 @@ void hook_install(const struct driver *real, const struct hook_forwarder *f, boo
 // A thread that finds the old value of a slot calls what it finds there, which is right too.
 void hook_pause(const struct driver *real, const struct hook_forwarder *f, bool on, bool all)
 {
+    mode_order(MODE_ORDER_ALL);  // what is paused sees no order
     for (int i = 0; i < ROWS; i++) {
         enum driver_id id = rows[i].id;
         if (!rows[i].looks || !real->call[id])

@@ -35,23 +35,29 @@
 CAPTURE()
 CAPTURE(_ptsz)
 
-#define MADE(symbol, parameters, arguments)             \
+#define MADE(symbol, flags, parameters, arguments)      \
     CUresult hook_##symbol parameters                   \
     {                                                   \
         CUresult r = guard.real.symbol arguments;       \
         HOOK_TRY_AGAIN(r, guard.real.symbol arguments); \
-        if (!r && guard.watching)                       \
+        if (!r && guard.watching) {                     \
             graph_names_made(*e, g);                    \
+            mode_graph_made(*e, g, flags);              \
+        }                                               \
         return r;                                       \
     }
-MADE(cuGraphInstantiate, (CUgraphExec * e, CUgraph g, CUgraphNode *node, char *log, size_t n),
+MADE(cuGraphInstantiate, 0, (CUgraphExec * e, CUgraph g, CUgraphNode *node, char *log, size_t n),
      (e, g, node, log, n))
-MADE(cuGraphInstantiate_v2, (CUgraphExec * e, CUgraph g, CUgraphNode *node, char *log, size_t n),
+MADE(cuGraphInstantiate_v2, 0, (CUgraphExec * e, CUgraph g, CUgraphNode *node, char *log, size_t n),
      (e, g, node, log, n))
-MADE(cuGraphInstantiateWithFlags, (CUgraphExec * e, CUgraph g, unsigned long long flags), (e, g, flags))
-MADE(cuGraphInstantiateWithParams, (CUgraphExec * e, CUgraph g, CUDA_GRAPH_INSTANTIATE_PARAMS *p), (e, g, p))
-MADE(cuGraphInstantiateWithParams_ptsz, (CUgraphExec * e, CUgraph g, CUDA_GRAPH_INSTANTIATE_PARAMS *p),
+MADE(cuGraphInstantiateWithFlags, flags, (CUgraphExec * e, CUgraph g, unsigned long long flags),
+     (e, g, flags))
+// Parameters may be missing where a driver allows it.
+#define FLAGS(p) ((p) ? (p)->flags : 0)
+MADE(cuGraphInstantiateWithParams, FLAGS(p), (CUgraphExec * e, CUgraph g, CUDA_GRAPH_INSTANTIATE_PARAMS *p),
      (e, g, p))
+MADE(cuGraphInstantiateWithParams_ptsz, FLAGS(p),
+     (CUgraphExec * e, CUgraph g, CUDA_GRAPH_INSTANTIATE_PARAMS *p), (e, g, p))
 
 #define CHANGED(symbol, change, parameters, arguments) \
     CUresult hook_##symbol parameters                  \
@@ -61,10 +67,15 @@ MADE(cuGraphInstantiateWithParams_ptsz, (CUgraphExec * e, CUgraph g, CUDA_GRAPH_
             change;                                    \
         return r;                                      \
     }
-CHANGED(cuGraphExecUpdate, graph_names_made(e, g),
+static void updated(CUgraphExec e, CUgraph g)
+{
+    graph_names_made(e, g);
+    mode_graph_updated(e);
+}
+CHANGED(cuGraphExecUpdate, updated(e, g),
         (CUgraphExec e, CUgraph g, CUgraphNode *node, CUgraphExecUpdateResult *result), (e, g, node, result))
-CHANGED(cuGraphExecUpdate_v2, graph_names_made(e, g),
-        (CUgraphExec e, CUgraph g, CUgraphExecUpdateResultInfo *result), (e, g, result))
+CHANGED(cuGraphExecUpdate_v2, updated(e, g), (CUgraphExec e, CUgraph g, CUgraphExecUpdateResultInfo *result),
+        (e, g, result))
 CHANGED(cuGraphExecChildGraphNodeSetParams, graph_names_add_graph(e, g),
         (CUgraphExec e, CUgraphNode node, CUgraph g), (e, node, g))
 
@@ -72,7 +83,23 @@ CHANGED(cuGraphExecChildGraphNodeSetParams, graph_names_add_graph(e, g),
 CUresult hook_cuGraphExecDestroy(CUgraphExec e)
 {
     graph_names_forget(e);
-    return guard.real.cuGraphExecDestroy(e);
+    CUgraph graph = mode_exec_ends(e);
+    CUresult r = guard.real.cuGraphExecDestroy(e);
+    if (graph)
+        guard.real.cuGraphDestroy(graph);
+    return r;
+}
+
+CUresult hook_cuGraphDestroy(CUgraph g)
+{
+    CUresult r;
+    return mode_graph_ends(g, &r) ? r : guard.real.cuGraphDestroy(g);
+}
+
+CUresult hook_cuGraphDestroyNode(CUgraphNode node)
+{
+    mode_node_ends(node);
+    return guard.real.cuGraphDestroyNode(node);
 }
 
 // Kernel nodes: the arguments after `arguments` fill the struct launch_node. kernel: used if there is no

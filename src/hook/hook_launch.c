@@ -11,11 +11,17 @@
 #include "launch/launch_call.h"
 #include "launch/launch_ring.h"
 
+static void refused(unsigned launches)
+{
+    guard_add(GUARD_LAUNCHES_REFUSED, launches);
+    mode_order(MODE_ORDER_ALL);
+}
+
 // Passes the result of a launch on. A refused launch has run no kernel.
 static CUresult launched(CUresult r, unsigned launches)
 {
     if (__builtin_expect(r != CUDA_SUCCESS, 0))
-        guard_add(GUARD_LAUNCHES_REFUSED, launches);
+        refused(launches);
     return kernel_fault_seen(r);
 }
 
@@ -154,6 +160,7 @@ struct devices {
     void *pointers[POINTERS];
     size_t used;
     bool changed;
+    CUresult refused;
 };
 
 static void show_device(struct devices *d, unsigned i, const CUDA_LAUNCH_PARAMS *p)
@@ -172,6 +179,7 @@ static void show_device(struct devices *d, unsigned i, const CUDA_LAUNCH_PARAMS 
     launch_change_start(l.change, room);
     mode_launch(&l);
     d->list[i] = *p;
+    d->refused = d->refused ? d->refused : l.change->refused;
     if (!launch_call_is_changed(&l))
         return;
     void **to = d->pointers + d->used;
@@ -192,9 +200,12 @@ __attribute__((noinline)) static CUresult launch_devices(CUDA_LAUNCH_PARAMS *lis
     struct devices d;
     d.used = 0;
     d.changed = false;
+    d.refused = CUDA_SUCCESS;
     for (unsigned i = 0; i < count; i++)
         show_device(&d, i, &list[i]);
     mode_poll();
+    if (d.refused)
+        return d.refused;
     CUDA_LAUNCH_PARAMS *to = d.changed ? d.list : list;
     CUresult r = guard.real.cuLaunchCooperativeKernelMultiDevice(to, count, flags);
     HOOK_TRY_AGAIN(r, guard.real.cuLaunchCooperativeKernelMultiDevice(to, count, flags));
@@ -221,11 +232,13 @@ CUresult hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, uns
 
 // --- waits, and graphs -------------------------------------------------------------------------------------
 
-#define ASK(symbol, parameters, arguments)        \
+#define ASK(symbol, order, parameters, arguments) \
     CUresult hook_##symbol parameters             \
     {                                             \
         CUresult r = guard.real.symbol arguments; \
         mode_poll();                              \
+        if (r != CUDA_ERROR_NOT_READY)            \
+            mode_order(order);                    \
         return kernel_fault_seen(r);              \
     }
 // all: the call waits for every kernel launched before.
@@ -235,6 +248,7 @@ CUresult hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, uns
         uint64_t launches = launch_ring_all_made();               \
         CUresult r = guard.real.symbol arguments;                 \
         mode_poll();                                              \
+        mode_order(waited_for(!r && (all) && launches));          \
         mode_waited(DRIVER_##symbol, (all) && !r ? launches : 0); \
         return kernel_fault_seen(r);                              \
     }
@@ -246,14 +260,19 @@ static bool is_alone(void)
     return !atomic_load_explicit(&green_used, memory_order_relaxed) && context_only_one();
 }
 
+static enum mode_order waited_for(bool everything)
+{
+    return everything ? MODE_ORDER_ENDED : MODE_ORDER_ALL;
+}
+
 WAIT(cuCtxSynchronize, is_alone(), (void), ())
 WAIT(cuCtxSynchronize_v2, false, (CUcontext c), (c))
 WAIT(cuStreamSynchronize, false, (CUstream q), (q))
 WAIT(cuStreamSynchronize_ptsz, false, (CUstream q), (q))
 WAIT(cuEventSynchronize, false, (CUevent e), (e))
-ASK(cuStreamQuery, (CUstream q), (q))
-ASK(cuStreamQuery_ptsz, (CUstream q), (q))
-ASK(cuEventQuery, (CUevent e), (e))
+ASK(cuStreamQuery, MODE_ORDER_ALL, (CUstream q), (q))
+ASK(cuStreamQuery_ptsz, MODE_ORDER_ALL, (CUstream q), (q))
+ASK(cuEventQuery, MODE_ORDER_EVENT, (CUevent e), (e))
 
 // PyTorch makes this call before each copy, which therefore often returns a fault first.
 #define SEE(symbol, parameters, arguments)                     \

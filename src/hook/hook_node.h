@@ -25,6 +25,8 @@
     CUresult r = LAUNCH_CALL_GO(&l, guard.real.symbol arguments);           \
     if (made_or_set.made)                                                   \
         HOOK_TRY_AGAIN(r, LAUNCH_CALL_GO(&l, guard.real.symbol arguments)); \
+    if (!r)                                                                 \
+        mode_node_set(&l);                                                  \
     return r
 
 #endif

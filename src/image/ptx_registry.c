@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "image/image_internal.h"
+#include "image/ptx_store.h"
 
 struct key {
     uint64_t sum[2], len;
@@ -107,17 +108,29 @@ int ptx_registry_add(struct str code, struct str ptx)
     return err;
 }
 
-bool ptx_registry_find(struct str code, struct str *ptx)
+static bool find(const struct key *key, struct str *ptx)
 {
-    if (!ptx_registry_count() || !measure(&code))
-        return false;
-    struct key key = key_of(code);
     pthread_mutex_lock(&lock);
-    uint32_t i = map_get(&by_key, key_str(&key));
+    uint32_t i = map_get(&by_key, key_str(key));
     if (i != MAP_NONE)
         *ptx = pairs.items[i]->ptx;
     pthread_mutex_unlock(&lock);
     return i != MAP_NONE;
+}
+
+bool ptx_registry_find(struct str code, struct str *ptx)
+{
+    struct cache_entry stored;
+    if ((!ptx_registry_count() && !ptx_store_is_used()) || !measure(&code))
+        return false;
+    struct key key = key_of(code);
+    if (find(&key, ptx))
+        return true;
+    if (!ptx_store_get(code, &stored))
+        return false;
+    int err = ptx_registry_add(code, stored.image);
+    cache_entry_free(&stored);
+    return !err && find(&key, ptx);
 }
 
 uint32_t ptx_registry_count(void)

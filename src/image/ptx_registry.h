@@ -21,8 +21,8 @@
 // ptx does not begin as PTX; -ENOSPC if the texts would take more than PTX_REGISTRY_BYTES; or -ENOMEM.
 int ptx_registry_add(struct str code, struct str ptx);
 
-// Finds the text of a module's machine code. It stays valid until the process ends and a NUL follows it.
-// Returns false if it is not known.
+// Finds the text of a module's machine code, also in the store on disk (ptx_store.h). It stays valid until
+// the process ends, and a NUL follows it. Returns false if it is not known.
 bool ptx_registry_find(struct str code, struct str *ptx);
 
 uint32_t ptx_registry_count(void);

@@ -77,6 +77,9 @@ struct kcheck_module {
     uint64_t records;    // device address of the records
     uint64_t state;      // device address of the struct kcheck_state
     uint64_t number;     // of the module, for records of errors; never 0
+    // The heap of malloc in kernels (kheap.h) and its size. 0: the context has none whose blocks can be found
+    // by their addresses.
+    uint64_t heap, heap_bytes;
 };
 
 // --- hidden parameters -------------------------------------------------------------------------------------
@@ -95,7 +98,7 @@ enum { KCHECK_HIDDEN = 16 };
 
 // The bounds of a root for accesses of `span` bytes: an access at `address` is inside if and only if
 // address - base < limit, unsigned. limit == size - span + 1, or 0 if span > size or the root is in no live
-// block; then base is 0 too.
+// block; then base is 0 too, or, with limit == 0, any address of a block whose bounds the host does not know.
 struct kcheck_pair {
     uint64_t base;
     uint64_t limit;
@@ -111,14 +114,26 @@ static inline struct kcheck_pair kcheck_pair(uint64_t base, uint64_t size, uint6
 // .func (.param .b32 verdict) KCHECK_ACCESS (.param .b64 what, .param .b64 address, .param .b64 root,
 //                                            .param .b64 launch)
 // what: KCHECK_WHAT(site, width, flags). root: the pointer that the address was made from, or any address in
-// its block, with KCHECK_ROOT; ignored without. launch: kcheck_hidden.launch, 0 in functions that do not have
-// it. Returns KCHECK_PERFORM or KCHECK_SKIP; with --on-error=trap it does not return from an error.
+// its block, with KCHECK_ROOT; ignored without. launch: kcheck_hidden.launch; in functions, which do not have
+// it, 0: then it is what KCHECK_ENTER noted for the block. Returns KCHECK_PERFORM or KCHECK_SKIP; with
+// --on-error=trap it does not return from an error.
 #define KCHECK_ACCESS "moat_check_access"
+// .func KCHECK_ENTER (.param .b64 launch): a kernel that may call checked functions calls it first.
+#define KCHECK_ENTER "moat_check_enter"
 // PTX for the pass: KCHECK_ACCESS and KCHECK_VARIABLE, to be inserted into a module behind its own .version,
 // .target and .address_size, which this text lacks. Needs PTX 6.3 and sm_70. NUL-terminated.
 extern const char kcheck_functions_ptx[];
 #define KCHECK_WHAT(site, width, flags) \
     ((uint64_t)(uint32_t)(site) | (uint64_t)(uint16_t)(width) << 32 | (uint64_t)(flags) << 48)
+// .func (.param .b64 found) KCHECK_BOUNDS (.param .b64 pointer): (pointer - base) << 32 | size of the live
+// block that the pointer is in; 0: there is none, or it has 4 GiB or more. For what the inserted lookup
+// cannot find: blocks of the heap of malloc in kernels. One value, since a function that returns several has
+// no ABI.
+#define KCHECK_BOUNDS "moat_check_bounds"
+// A site is the tag of a text, one of several that may be linked into a module, and the number of an access.
+enum { KCHECK_SITE_BITS = 20, KCHECK_TAG_BITS = 12 };
+#define KCHECK_SITE(tag, number) \
+    ((uint32_t)(number) >> KCHECK_SITE_BITS ? UINT32_MAX : (uint32_t)(tag) << KCHECK_SITE_BITS | (number))
 enum kcheck_flags {
     KCHECK_READS = 1,
     KCHECK_WRITES = 2,  // atomics read and write
@@ -129,6 +144,7 @@ enum kcheck_flags {
     KCHECK_DYNAMIC = 64,        // the variable is all of the dynamic shared memory
     KCHECK_ALIGNED = 128,       // the address must be a multiple of the width
     KCHECK_INSIDE = 256,        // the access is inside, or is not made; only ALIGNED can be wrong
+    KCHECK_FREES = 512,         // no access: the address is about to be passed to free
 };
 enum kcheck_verdict { KCHECK_PERFORM, KCHECK_SKIP };
 
@@ -142,7 +158,10 @@ enum kcheck_kind {
     KCHECK_NULL,              // the root is null, or the address is in the first 64 KiB
     KCHECK_OUTSIDE_VARIABLE,  // KCHECK_VARIABLE_LEFT
     KCHECK_MISALIGNED,        // KCHECK_ALIGNED, and nothing else is wrong
-    KCHECK_STRAY,  // the address is in no block that is tracked: performed; the host asks the driver
+    KCHECK_STRAY,        // the address is in no block that is tracked: performed; the host asks the driver
+    KCHECK_IN_HEAP,      // the address is in the heap of malloc in kernels, and in no block of it
+    KCHECK_DOUBLE_FREE,  // KCHECK_FREES: the block was freed
+    KCHECK_BAD_FREE,     // KCHECK_FREES: malloc never returned the address
     KCHECK_KINDS,
 };
 

@@ -17,6 +17,7 @@
 //   by the address: inside live blocks             performed
 //                   in a freed block               KCHECK_USE_FREED
 //                   in the first 64 KiB            KCHECK_NULL
+//                   in the heap of malloc in kernels   KCHECK_IN_HEAP: nobody else has that memory
 //                   else                           KCHECK_STRAY, performed: the memory may be someone else's
 //
 // What would be performed but is not aligned is KCHECK_MISALIGNED.
@@ -25,6 +26,7 @@
 
 #include "kcheck/kcheck.h"
 #include "kcheck/kcheck_state.h"
+#include "kheap/kfind.h"
 #include "kprim/kprim.h"
 #include "ring/error_ring_write.h"
 
@@ -91,9 +93,24 @@ KPRIM_FAR struct kcheck_block kcheck_judge_look(uint64_t directory, uint64_t rec
     return kcheck_judge_contains(b, address) ? b : none;
 }
 
+// Returns whether the address is in the heap of malloc in kernels.
+KPRIM bool kcheck_judge_in_heap(const struct kcheck_module *m, uint64_t address)
+{
+    return m->heap && address - m->heap < m->heap_bytes;
+}
+
+KPRIM_FAR struct kcheck_block kcheck_judge_look_in_heap(uint64_t heap, uint64_t address)
+{
+    struct kfind found = kfind_look(heap, address);
+    struct kcheck_block b = {found.base, found.size | (found.freed ? KCHECK_FREED : 0)};
+    return kcheck_judge_contains(b, address) ? b : (struct kcheck_block){0, 0};
+}
+
 // Returns the block that contains the address, or a base of 0.
 KPRIM struct kcheck_block kcheck_judge_find(const struct kcheck_module *m, uint64_t address)
 {
+    if (kcheck_judge_in_heap(m, address))
+        return kcheck_judge_look_in_heap(m->heap, address);
     return kcheck_judge_look(m->directory, m->records, address);
 }
 
@@ -132,7 +149,10 @@ KPRIM struct kcheck_judgement kcheck_judge_by_address(const struct kcheck_module
         return (struct kcheck_judgement){0, here};
     if (here.size & KCHECK_FREED)
         return (struct kcheck_judgement){KCHECK_USE_FREED, here};
-    return (struct kcheck_judgement){a->address < KCHECK_NULL_PAGE ? KCHECK_NULL : KCHECK_STRAY, here};
+    uint32_t kind = a->address < KCHECK_NULL_PAGE         ? KCHECK_NULL
+                    : kcheck_judge_in_heap(m, a->address) ? KCHECK_IN_HEAP
+                                                          : KCHECK_STRAY;
+    return (struct kcheck_judgement){kind, here};
 }
 
 KPRIM struct kcheck_judgement kcheck_judge_by_root(const struct kcheck_module *m,
@@ -156,11 +176,32 @@ KPRIM struct kcheck_judgement kcheck_judge_by_root(const struct kcheck_module *m
     return (struct kcheck_judgement){live ? KCHECK_LEFT : KCHECK_USE_FREED, root};
 }
 
+// Judges a pointer that is about to be passed to free, as kalloc_free does; two threads that free at the same
+// time are found by that only.
+KPRIM struct kcheck_judgement kcheck_judge_free(const struct kcheck_module *m, uint64_t pointer)
+{
+    struct kcheck_judgement good = {0, {0, 0}};
+    if (!pointer || !m->heap)
+        return good;
+    if (!kcheck_judge_in_heap(m, pointer) &&
+        kprim_ld64(m->heap + __builtin_offsetof(struct kheap, foreign), KPRIM_RELAXED))
+        return good;
+    struct kfind found = {0, 0, false};
+    if (kcheck_judge_in_heap(m, pointer))
+        found = kfind_look(m->heap, pointer);
+    if (!found.base || found.base != pointer)
+        return (struct kcheck_judgement){KCHECK_BAD_FREE, kcheck_judge_find(m, pointer)};
+    struct kcheck_block b = {found.base, found.size | KCHECK_FREED};
+    return found.freed ? (struct kcheck_judgement){KCHECK_DOUBLE_FREE, b} : good;
+}
+
 KPRIM struct kcheck_judgement kcheck_judge_bounds(const struct kcheck_module *m,
                                                   const struct kcheck_access *a)
 {
     uint64_t flags = a->what >> 48;
     struct kcheck_judgement none = {0, {0, 0}};
+    if (flags & KCHECK_FREES)
+        return kcheck_judge_free(m, a->address);
     if (flags & KCHECK_INSIDE)
         return (struct kcheck_judgement){0, kcheck_judge_find(m, a->address)};
     if (flags & KCHECK_DYNAMIC)
@@ -227,6 +268,39 @@ KPRIM uint32_t kcheck_judge_counter(uint64_t state, uint64_t key)
     return KCHECK_COUNTERS;
 }
 
+// Where a block notes its launch, and its key there (kcheck_state.h).
+struct kcheck_who {
+    uint64_t at, key;
+};
+
+KPRIM struct kcheck_who kcheck_judge_who(uint64_t state)
+{
+    struct kprim_thread t;
+    kprim_who(&t);
+    uint32_t block = kprim_block(&t);
+    uint32_t n = (block + (uint32_t)t.grid) & (KCHECK_LAUNCHES - 1);
+    return (struct kcheck_who){state + __builtin_offsetof(struct kcheck_state, launches) +
+                                   sizeof(struct kcheck_launch) * (uint64_t)n,
+                               kcheck_judge_mix(kcheck_judge_mix(t.grid) ^ block)};
+}
+
+// Every thread notes it, so that each finds its own note without waiting for others.
+KPRIM void kcheck_judge_enter(uint64_t state, uint64_t launch)
+{
+    struct kcheck_who w = kcheck_judge_who(state);
+    kprim_st64(w.at, w.key ^ launch, KPRIM_RELAXED);
+    kprim_st64(w.at + __builtin_offsetof(struct kcheck_launch, launch), launch, KPRIM_RELAXED);
+}
+
+// Returns the launch of the thread's block, 0 if its note is gone.
+KPRIM uint64_t kcheck_judge_launch(uint64_t state)
+{
+    struct kcheck_who w = kcheck_judge_who(state);
+    uint64_t check = kprim_ld64(w.at, KPRIM_RELAXED);
+    uint64_t launch = kprim_ld64(w.at + __builtin_offsetof(struct kcheck_launch, launch), KPRIM_RELAXED);
+    return (check ^ launch) == w.key ? launch : 0;
+}
+
 // Returns false if the ring is full.
 KPRIM bool kcheck_judge_write(const struct kcheck_module *m, const struct kcheck_access *a,
                               const struct kcheck_judgement *j, uint32_t counter)
@@ -240,7 +314,7 @@ KPRIM bool kcheck_judge_write(const struct kcheck_module *m, const struct kcheck
     error_ring_write_word(at, 1, a->root);
     error_ring_write_word(at, 2, j->block.base);
     error_ring_write_word(at, 3, j->block.size);
-    error_ring_write_word(at, 4, a->launch);
+    error_ring_write_word(at, 4, a->launch ? a->launch : kcheck_judge_launch(m->state));
     error_ring_write_word(at, 5, m->number);
     error_ring_write_word(at, 6, counter);
     error_ring_write_end(at, number);

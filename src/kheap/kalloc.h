@@ -8,6 +8,7 @@
 #ifndef MOAT_KHEAP_KALLOC_H
 #define MOAT_KHEAP_KALLOC_H
 
+#include "kheap/kfind.h"
 #include "kheap/kscan.h"
 
 enum {
@@ -168,6 +169,15 @@ KPRIM bool kalloc_register(uint64_t heap, uint64_t block)
     return false;
 }
 
+// Lets the block be found by its addresses, if the heap is one for that.
+KPRIM void kalloc_found(uint64_t heap, uint64_t block, uint64_t size)
+{
+    struct kscan_block b;
+    if (KSLAB_FIELD(heap, bounds) && kscan_block(heap, block, &b))
+        kfind_set(heap, b.chunk, b.index, size,
+                  b.what == KLAYOUT_RUN ? (uint32_t)(b.bytes / KLAYOUT_CHUNK) : 1);
+}
+
 // Writes the canaries and the entry. Returns the program's pointer, or 0 if there is no room for the entry;
 // then the block is released.
 KPRIM uint64_t kalloc_finish(uint64_t heap, uint64_t block, uint64_t size)
@@ -177,6 +187,7 @@ KPRIM uint64_t kalloc_finish(uint64_t heap, uint64_t block, uint64_t size)
     kprim_st64(block, c.head, KPRIM_RELAXED);
     kprim_put64(block + 8, c.size);
     kcanary_put_tail(user + size, c.tail);
+    kalloc_found(heap, block, size);
     if (kalloc_register(heap, block))
         return user;
     // Without the team: the other lanes may be done.
@@ -249,6 +260,8 @@ KPRIM uint64_t kalloc_mark(uint64_t heap, uint64_t user)
             kscan_complain(heap, b.address, KHEAP_BAD_FREE, KHEAP_BY_THREAD, 0);
             return 0;
         }
+        if (right)
+            kfind_set_freed(heap, b.chunk, b.index);
         before = kprim_mark64(b.address, head, head ^ unfree);
         if (before == head)
             return right ? b.bytes : 0;

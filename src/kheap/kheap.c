@@ -30,7 +30,7 @@ static uint32_t bucket_count(uint64_t chunks)
     return n;
 }
 
-int kheap_plan(struct kheap *k, uint64_t limit, uint32_t arrays, const uint64_t keys[KHEAP_KEYS])
+static int plan(struct kheap *k, uint64_t limit, uint32_t arrays, const uint64_t keys[KHEAP_KEYS], bool found)
 {
     memset(k, 0, sizeof *k);
     if (arrays < KHEAP_ARRAYS_LEAST || arrays > KHEAP_ARRAYS_MOST || limit > (uint64_t)1 << 44)
@@ -55,11 +55,22 @@ int kheap_plan(struct kheap *k, uint64_t limit, uint32_t arrays, const uint64_t 
     k->class_hints = part(&at, KLAYOUT_CLASSES * k->hint_words * (uint64_t)8);
     k->actives = part(&at, KLAYOUT_CLASSES * (k->buckets + 2) * (uint64_t)4);
     k->entries = part(&at, arrays * (uint64_t)KLAYOUT_SEGMENT_BYTES);
+    k->bounds = found ? part(&at, chunks * KLAYOUT_BLOCKS * 8) : 0;
     k->clear = at;
     k->bitmaps = part(&at, chunks * KLAYOUT_BITMAP * 8);
     k->pool = at;
     k->bytes = at + (chunks + 1) * KLAYOUT_CHUNK;
     return 0;
+}
+
+int kheap_plan(struct kheap *k, uint64_t limit, uint32_t arrays, const uint64_t keys[KHEAP_KEYS])
+{
+    return plan(k, limit, arrays, keys, false);
+}
+
+int kheap_plan_found(struct kheap *k, uint64_t limit, uint32_t arrays, const uint64_t keys[KHEAP_KEYS])
+{
+    return plan(k, limit, arrays, keys, true);
 }
 
 void kheap_place(struct kheap *k, uint64_t base, uint64_t ring)
@@ -68,6 +79,7 @@ void kheap_place(struct kheap *k, uint64_t base, uint64_t ring)
                                &k->free_hints, &k->class_hints, &k->actives, &k->entries, &k->pool};
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
         *parts[i] += base;
+    k->bounds += k->bounds ? base : 0;
     k->base = base;
     error_ring_writer_start(&k->errors, ring, KHEAP_RECORDS);
     k->pool = round_up(k->pool, KLAYOUT_CHUNK);

@@ -120,7 +120,8 @@ struct kheap {
     // blocks. Written while kernels run, and read by the code that the pass inserts before malloc and free;
     // the functions here ignore them.
     uint64_t plain, foreign;
-    uint64_t unused[10];
+    uint64_t bounds;  // address of what kfind.h needs; 0: the heap does not keep it
+    uint64_t unused[9];
     // Written by the device from here on, each in a cache line of its own.
     uint64_t pending[16];    // [0]: bytes that were freed and not released yet
     uint64_t cursor[16];     // [0], low half: the next group of entries for a malloc that helps to scan
@@ -131,6 +132,8 @@ struct kheap {
 // Lays out a heap for `limit` bytes (cudaLimitMallocHeapSize). keys: random. Returns 0, or -EINVAL if arrays
 // is out of range or limit is too large.
 int kheap_plan(struct kheap *k, uint64_t limit, uint32_t arrays, const uint64_t keys[KHEAP_KEYS]);
+// The same for a heap in which the block of any address can be found (kfind.h); it takes a quarter more.
+int kheap_plan_found(struct kheap *k, uint64_t limit, uint32_t arrays, const uint64_t keys[KHEAP_KEYS]);
 // Turns offsets into device addresses. base must be aligned to 256; ring is the device's address of the ring.
 void kheap_place(struct kheap *k, uint64_t base, uint64_t ring);
 uint64_t kheap_ring_bytes(void);

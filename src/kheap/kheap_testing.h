@@ -22,13 +22,12 @@ static inline void kheap_testing_reset(struct kheap_testing *t)
     memset(t->ring, 0, kheap_ring_bytes());
 }
 
-// Makes a heap with so many chunks; 0: as many as a limit of 8 MiB gives.
-static inline void kheap_testing_new(struct kheap_testing *t, uint32_t chunks)
+static inline void kheap_testing_make(struct kheap_testing *t, uint32_t chunks, __typeof__(kheap_plan) *plan)
 {
     const uint64_t keys[KHEAP_KEYS] = {0x243f6a8885a308d3u, 0x13198a2e03707344u, 0xa4093822299f31d0u,
                                        0x082efa98ec4e6c89u};
     memset(t, 0, sizeof *t);
-    if (kheap_plan(&t->plan, 8 << 20, KHEAP_ARRAYS, keys))
+    if (plan(&t->plan, 8 << 20, KHEAP_ARRAYS, keys))
         abort();
     t->memory = aligned_alloc(256, (t->plan.bytes + 255) / 256 * 256);
     t->ring = calloc(1, kheap_ring_bytes());
@@ -42,6 +41,18 @@ static inline void kheap_testing_new(struct kheap_testing *t, uint32_t chunks)
         t->plan.hint_words = (chunks + 63) / 64;
     }
     kheap_testing_reset(t);
+}
+
+// Makes a heap with so many chunks; 0: as many as a limit of 8 MiB gives.
+static inline void kheap_testing_new(struct kheap_testing *t, uint32_t chunks)
+{
+    kheap_testing_make(t, chunks, kheap_plan);
+}
+
+// The same for one in which blocks can be found by any address.
+static inline void kheap_testing_new_found(struct kheap_testing *t, uint32_t chunks)
+{
+    kheap_testing_make(t, chunks, kheap_plan_found);
 }
 
 static inline void kheap_testing_free(struct kheap_testing *t)

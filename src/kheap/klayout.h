@@ -21,7 +21,8 @@ enum {
     KLAYOUT_CHUNK = 65536,
     KLAYOUT_CHUNKS_MORE = 128,
     KLAYOUT_BLOCK_LEAST = 32,
-    KLAYOUT_BITMAP = KLAYOUT_CHUNK / KLAYOUT_BLOCK_LEAST / 64,  // words of a chunk's bitmap
+    KLAYOUT_BLOCKS = KLAYOUT_CHUNK / KLAYOUT_BLOCK_LEAST,  // of a chunk, at most
+    KLAYOUT_BITMAP = KLAYOUT_BLOCKS / 64,                  // words of a chunk's bitmap
     KLAYOUT_BUCKETS_MOST = 128,
     KLAYOUT_SLAB_MOST = KLAYOUT_CHUNK / 2,  // larger blocks are runs of chunks
 };

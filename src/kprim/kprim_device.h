@@ -84,6 +84,22 @@ KPRIM_RMW(and, 64, l, "and", "b64")
 KPRIM_RMW(or, 32, r, "or", "b32")
 KPRIM_RMW(and, 32, r, "and", "b32")
 
+// Orders the loads before it and those behind it.
+KPRIM void kprim_fence(void)
+{
+    KPRIM_ASM("fence.acq_rel.gpu;" : :);
+}
+
+KPRIM void kprim_min64(uint64_t at, uint64_t v)
+{
+    KPRIM_ASM("red.relaxed.gpu.global.min.u64 [%0], %1;" : : "l"(at), "l"(v));
+}
+
+KPRIM void kprim_max64(uint64_t at, uint64_t v)
+{
+    KPRIM_ASM("red.relaxed.gpu.global.max.u64 [%0], %1;" : : "l"(at), "l"(v));
+}
+
 // A compare-and-swap with acquire and release.
 KPRIM uint64_t kprim_cas64(uint64_t at, uint64_t from, uint64_t to)
 {
@@ -136,6 +152,15 @@ KPRIM uint32_t kprim_dynamic_shared(void)
     uint32_t v;
     __asm__("mov.u32 %0, %%dynamic_smem_size;" : "=r"(v));
     return v;
+}
+
+// Returns the address of the memory by which the blocks of a cooperative launch synchronise; 0: there is none.
+KPRIM uint64_t kprim_grid_memory(void)
+{
+    uint32_t high, low;
+    __asm__("mov.u32 %0, %%envreg1;" : "=r"(high));
+    __asm__("mov.u32 %0, %%envreg2;" : "=r"(low));
+    return (uint64_t)high << 32 | low;
 }
 
 // Stops the grid.
@@ -221,20 +246,26 @@ KPRIM void kprim_who(struct kprim_thread *t)
     KPRIM_READ(t->thread[2], "%tid.z");
 }
 
+// Returns the number of the thread's block in its grid, modulo 2^32.
+KPRIM uint32_t kprim_block(const struct kprim_thread *t)
+{
+    uint32_t gx, gy;
+    KPRIM_READ(gx, "%nctaid.x");
+    KPRIM_READ(gy, "%nctaid.y");
+    return (t->block[2] * gy + t->block[1]) * gx + t->block[0];
+}
+
 // Returns the thread's number in its grid, modulo 2^32.
 KPRIM uint32_t kprim_number(void)
 {
     struct kprim_thread t;
-    uint32_t nx, ny, nz, gx, gy;
+    uint32_t nx, ny, nz;
     kprim_who(&t);
     KPRIM_READ(nx, "%ntid.x");
     KPRIM_READ(ny, "%ntid.y");
     KPRIM_READ(nz, "%ntid.z");
-    KPRIM_READ(gx, "%nctaid.x");
-    KPRIM_READ(gy, "%nctaid.y");
-    uint32_t block = (t.block[2] * gy + t.block[1]) * gx + t.block[0];
     uint32_t thread = (t.thread[2] * ny + t.thread[1]) * nx + t.thread[0];
-    return block * (nx * ny * nz) + thread;
+    return kprim_block(&t) * (nx * ny * nz) + thread;
 }
 
 #endif

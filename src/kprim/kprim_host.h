@@ -149,6 +149,11 @@ KPRIM void kprim_who(struct kprim_thread *t)
     t->thread[0] = kprim_self;
 }
 
+KPRIM uint32_t kprim_block(const struct kprim_thread *t)
+{
+    return t->thread[0];
+}
+
 KPRIM uint32_t kprim_number(void)
 {
     return kprim_self;

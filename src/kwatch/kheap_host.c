@@ -35,8 +35,13 @@ static bool refused;  // in every context, since a library calls the driver's fu
 // context here sees what was set.
 static _Atomic(CUcontext) ready_in;
 
-void kheap_host_start(void)
+static const char *mode_name;
+static bool found;
+
+void kheap_host_start(const char *name, bool with_found)
 {
+    mode_name = name;
+    found = with_found;
     client = modules_client(mem_free);
 }
 
@@ -60,6 +65,13 @@ struct kheap_host *kheap_host_of(const struct context *ctx)
     struct kheap_host *h = &heaps[context_number(ctx)];
     // Acquire pairs with the release in make.
     return atomic_load_explicit(&h->ready, memory_order_acquire) ? h : NULL;
+}
+
+uint64_t kheap_host_found(const struct context *ctx, uint64_t *bytes)
+{
+    const struct kheap_host *h = kheap_host_of(ctx);
+    *bytes = h && h->about.bounds ? h->about.bytes : 0;
+    return *bytes ? h->about.base : 0;
 }
 
 // --- making heaps ------------------------------------------------------------------------------------------
@@ -141,7 +153,8 @@ static void make(struct kheap_host *h)
     canary_bytes_draw(keys, KHEAP_KEYS);
     CUresult r =
         has_calls() ? guard.real.cuCtxGetLimit(&limit, CU_LIMIT_MALLOC_HEAP_SIZE) : CUDA_ERROR_NOT_SUPPORTED;
-    if (!r && kheap_plan(&h->about, limit, (uint32_t)guard.options.kheap_arrays, keys))
+    if (!r &&
+        (found ? kheap_plan_found : kheap_plan)(&h->about, limit, (uint32_t)guard.options.kheap_arrays, keys))
         r = CUDA_ERROR_INVALID_VALUE;
     if (!r)
         r = guard.real.cuStreamCreate(&h->stream, CU_STREAM_NON_BLOCKING);
@@ -153,9 +166,9 @@ static void make(struct kheap_host *h)
         unmake(h);
         h->failed = true;
         guard_count(GUARD_KHEAP_NONE);
-        guard_report_note("canary: no heap of %zu bytes for malloc inside kernels (%s): the driver's heap is "
+        guard_report_note("%s: no heap of %zu bytes for malloc inside kernels (%s): the driver's heap is "
                           "used and not watched",
-                          limit, name_of(r));
+                          mode_name, limit, name_of(r));
         return;
     }
     h->limit = limit;
@@ -198,9 +211,9 @@ static void set_variables(struct context *ctx, CUcontext context, uint64_t addre
         m->set_in |= bit;
         if (r && !noted) {
             noted = true;
-            guard_report_note("canary: the heap of a module could not be set (%s): its kernels use the "
+            guard_report_note("%s: the heap of a module could not be set (%s): its kernels use the "
                               "driver's heap, which is not watched",
-                              name_of(r));
+                              mode_name, name_of(r));
         }
     }
     modules_give(client, all);
@@ -219,7 +232,8 @@ void kheap_host_prepare(void)
     struct context *ctx = context_enter(context, &pushed);
     if (!ctx)
         return;
-    canary_use();
+    if (canary_on)
+        canary_use();
     CUstreamCaptureMode mode = context_capture_relax();
     lock_take(&lock);
     struct kheap_host *h = &heaps[context_number(ctx)];
@@ -286,8 +300,9 @@ static void go_plain(struct kheap_host *h, struct context *ctx)
     _Static_assert(offsetof(struct kheap, foreign) == offsetof(struct kheap, plain) + sizeof(uint64_t),
                    "set at once");
     if (atomic_load_explicit(&h->ready, memory_order_relaxed) && !h->plain && !context_write(ctx, &copy, 1))
-        guard_report_note("canary: that module must not free what kernels have taken from malloc so far: its "
-                          "free would pass it to the driver's heap");
+        guard_report_note("%s: that module must not free what kernels have taken from malloc so far: its "
+                          "free would pass it to the driver's heap",
+                          mode_name);
     h->plain = true;
 }
 
@@ -312,9 +327,9 @@ void kheap_host_foreign(bool library, const char *why)
     lock_take(&lock);
     bool first = library ? !refused : ctx && !heaps[context_number(ctx)].plain;
     if (first)
-        guard_report_note("canary: a module calls malloc or free and could not be redirected (%s): from now "
+        guard_report_note("%s: a module calls malloc or free and could not be redirected (%s): from now "
                           "on kernels use the driver's heap, which is not watched",
-                          why);
+                          mode_name, why);
     if (library)
         go_plain_everywhere();
     else if (ctx)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The heaps that canary mode provides for malloc and free inside kernels: one for each context in which a
-// kernel is launched after a module was loaded that calls them (rewrite.h redirects its calls; kheap.h has
-// the heap itself). Its size is cudaLimitMallocHeapSize at that moment, or when the program sets the limit
-// later, before the heap was used.
+// The heaps that canary and check mode provide for malloc and free inside kernels: one for each context in
+// which a kernel is launched after a module was loaded that calls them (rewrite.h redirects its calls;
+// kheap.h has the heap itself). Its size is cudaLimitMallocHeapSize at that moment, or when the program sets
+// the limit later, before the heap was used.
 //
 // The driver's heap and ours never mix. If the calls of a module cannot be redirected, all redirected modules
 // in its context (for a library: in all contexts) go back to the driver's malloc, at once and for good; free
@@ -24,6 +24,7 @@ struct kheap_host {
     _Atomic(bool) ready;
     bool failed;     // there is none and will be none
     bool plain;      // malloc is the driver's
+    bool ending;     // its context may be ending: nothing of it is read; under the scan lock
     uint64_t limit;  // that it was made for
     struct kheap about;
     struct error_ring *ring;
@@ -47,7 +48,8 @@ struct kheap_host {
 // There are redirected modules. Relaxed: whoever loaded one launches after that.
 extern _Atomic(bool) kheap_host_on;
 
-void kheap_host_start(void);  // called once, before all else
+// found: the block of any address can be found, for --mode=check. name: of the mode, for notes.
+void kheap_host_start(const char *name, bool found);  // called once, before all else
 void kheap_host_after_fork(void);
 
 // A module or library was loaded whose calls are redirected; the caller holds its row. NULL: no memory for a
@@ -69,6 +71,9 @@ static inline void kheap_host_launch(void)
 
 // The program has set a limit of the current context.
 void kheap_host_limit_set(void);
+
+// The address and size of the current heap of a context, in which blocks can be found; 0: it has none.
+uint64_t kheap_host_found(const struct context *ctx, uint64_t *bytes);
 
 // Returns the heap of a context, or NULL if it has none. The heap stays while the scan lock is held.
 struct kheap_host *kheap_host_of(const struct context *ctx);

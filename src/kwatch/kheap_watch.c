@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <time.h>
 
+#include "canary/canary.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
 #include "kwatch/kheap_host.h"
@@ -170,4 +171,57 @@ CUresult kheap_watch_context(struct context *ctx, const struct canary_occasion *
         count(h, ctx);
     context_capture_restore(mode);
     return r;
+}
+
+// --- without a monitor -------------------------------------------------------------------------------------
+
+static void read_one(struct context *ctx, const struct canary_occasion *occasion, bool all)
+{
+    struct kheap_host *h = kheap_host_of(ctx);
+    bool pushed;
+    if (!h || h->ending)
+        return;
+    kheap_watch_read(ctx, occasion);
+    CUcontext context = atomic_load_explicit(&ctx->handle, memory_order_relaxed);
+    if (!all || !context_enter(context, &pushed))
+        return;
+    CUstreamCaptureMode mode = context_capture_relax();
+    count(h, ctx);
+    context_capture_restore(mode);
+    context_leave(pushed);
+}
+
+static bool closed;  // under the scan lock
+
+void kheap_watch_close(void)
+{
+    canary_monitor_lock();
+    closed = true;
+    canary_monitor_unlock();
+}
+
+void kheap_watch_read_all(bool all)
+{
+    const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "found while the program ran", true, false};
+    if (canary_on || !kheap_host_any())
+        return;
+    if (all)
+        canary_monitor_lock();
+    else if (!canary_monitor_trylock())
+        return;
+    for (unsigned i = 0; !closed && i < CONTEXT_CONTEXTS; i++) {
+        struct context *ctx = context_of_number(i);
+        if (ctx)
+            read_one(ctx, &occasion, all);
+    }
+    canary_monitor_unlock();
+}
+
+void kheap_watch_ending(const struct context *ctx, bool ending)
+{
+    canary_monitor_lock();
+    struct kheap_host *h = ctx ? kheap_host_of(ctx) : NULL;
+    if (h)
+        h->ending = ending;
+    canary_monitor_unlock();
 }

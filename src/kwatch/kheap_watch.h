@@ -15,6 +15,13 @@
 // error. Requires the scan lock.
 void kheap_watch_read(struct context *ctx, const struct canary_occasion *occasion);
 
+// For check mode alone, which has no monitor (they do nothing in canary mode): reads and reports what has
+// arrived from all contexts. `all`: waits for another thread that is reading, and adds to the summary.
+void kheap_watch_read_all(bool all);
+void kheap_watch_close(void);  // the driver is about to shut down: nothing is read any more
+// Whether the driver may be ending a context, which may be NULL: then nothing of its heap is read.
+void kheap_watch_ending(const struct context *ctx, bool ending);
+
 // Checks a context, which must be current. For the monitor, launches a scan if one is due, and does not wait.
 // On other occasions, launches a scan now and waits for it: a short while if the program goes on, longer
 // before the end of a context or process.

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/host_memory.h"
 #include "context/kernels.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
@@ -12,6 +13,8 @@
 #include "track/track.h"
 
 bool kernel_fault_lists_candidates;
+bool (*kernel_fault_is_explained)(bool illegal, const struct driver_fault *fault);
+CUresult (*kernel_fault_contained)(void);
 
 // NEAR, SURE: bytes from a buffer within which an access is blamed on it, and within which that is certain.
 enum { NEAR = 16 << 20, SURE = 4096, NULL_PAGE = 1 << 16, KERNELS = 8, NOTE = 2000 };
@@ -95,6 +98,11 @@ static void report_exact(struct driver_fault *fault)
         blame(&f);
         epoch_leave(section);
     }
+    char name[300], note[400];
+    if (f.type == REPORT_WILD_ACCESS && !f.nbuffers && host_memory_name(f.address, name, sizeof name)) {
+        snprintf(note, sizeof note, "the address is host memory: %s", name);
+        f.note = note;
+    }
     guard_report_finding(&f);
 }
 
@@ -145,7 +153,12 @@ void kernel_fault_report(CUresult r)
         atomic_exchange_explicit(&reported_in, self, memory_order_relaxed) == self)
         return;
     struct driver_fault fault;
-    if (guard.real_fault && !guard.real_fault(NULL, &fault))
+    bool exact = guard.real_fault && !guard.real_fault(NULL, &fault);
+    enum report_type type = fault_type(exact ? (CUresult)fault.result : r);
+    if ((type == REPORT_KERNEL_FAULT || type == REPORT_WILD_ACCESS) && kernel_fault_is_explained &&
+        kernel_fault_is_explained(type == REPORT_WILD_ACCESS, exact ? &fault : NULL))
+        return;
+    if (exact)
         report_exact(&fault);
     else
         report_vague(r);

@@ -7,12 +7,22 @@
 
 #include "core/guard.h"
 #include "driver/driver.h"
+#include "driver/driver_fault.h"
 
 // Set by a mode in which out-of-bounds accesses of kernels fault: a report of a fault without an address then
 // lists buffers.
 extern bool kernel_fault_lists_candidates;
 
+// Set by a mode that knows more of what ended a kernel than the device says, or that ended it itself: returns
+// whether it has reported that. illegal: the kernel accessed memory that it may not. fault: as the device
+// describes it; NULL: it does not. May be NULL.
+extern bool (*kernel_fault_is_explained)(bool illegal, const struct driver_fault *fault);
+
 void kernel_fault_report(CUresult r);
+
+// Set by a mode that contains faults: returns the error that the program's next call must return though the
+// driver has none, CUDA_SUCCESS if there is none. NULL: no mode does.
+extern CUresult (*kernel_fault_contained)(void);
 
 // Reports the faults that the device has skipped since the last call.
 void kernel_fault_report_skipped(void);
@@ -22,11 +32,13 @@ static inline void kernel_fault_skipped(void)
         kernel_fault_report_skipped();
 }
 
-// Returns the result of a call. The first result that is a fault in a context is reported.
+// Returns the result of a call, or the error of a fault that was contained. The first result that is a fault in a context is reported.
 static inline CUresult kernel_fault_seen(CUresult r)
 {
     if (__builtin_expect(r != CUDA_SUCCESS, 0))
         kernel_fault_report(r);
+    else if (__builtin_expect(kernel_fault_contained != NULL, 0))
+        return kernel_fault_contained();
     return r;
 }
 

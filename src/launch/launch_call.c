@@ -342,10 +342,18 @@ static CUresult go_node(const struct launch_call *l, const struct passed *p)
     }
 }
 
+void launch_call_refuse(const struct launch_call *l, CUresult r)
+{
+    if (l->change && !l->change->refused)
+        l->change->refused = r;
+}
+
 CUresult launch_call_go(const struct launch_call *l)
 {
     const struct driver *d = &guard.real;
     struct passed p;
+    if (l->change->refused)
+        return l->change->refused;
     prepare(l, &p);
     if (l->node)
         return go_node(l, &p);

@@ -31,6 +31,7 @@ struct launch_change {
     const void *function;  // launched instead, a CUfunction or CUkernel; NULL: the program's own
     char *room;            // LAUNCH_CALL_ROOM bytes, aligned to 16
     bool left;             // the launch cannot be changed
+    CUresult refused;      // the launch is not made, and this is its result; CUDA_SUCCESS: it is made
     bool counted;          // in GUARD_LAUNCHES_LEFT
     bool gathered;         // room holds the program's parameters
     uint8_t count;         // appended parameters: size[i] bytes at more + at[i]
@@ -71,12 +72,14 @@ static inline void launch_change_start(struct launch_change *c, char *room)
     c->function = NULL;
     c->room = room;
     c->left = c->counted = c->gathered = false;
+    c->refused = CUDA_SUCCESS;
     c->count = 0;
 }
 
 static inline bool launch_call_is_changed(const struct launch_call *l)
 {
-    return __builtin_expect(!l->change->left && (l->change->function || l->change->count), 0);
+    const struct launch_change *c = l->change;
+    return __builtin_expect(c->refused || (!c->left && (c->function || c->count)), 0);
 }
 
 // Returns whether a stream of NULL means the calling thread's default stream.
@@ -109,6 +112,9 @@ bool launch_call_replace(const struct launch_call *l, const void *function);
 // kernel cannot run without its hidden parameters must keep the program's own kernel loaded, as the function
 // that is launched then.
 bool launch_call_append(const struct launch_call *l, const void *bytes, size_t size, size_t align);
+
+// Has the driver's call not made: it returns r instead. Graphs cannot be refused.
+void launch_call_refuse(const struct launch_call *l, CUresult r);
 
 // Makes the driver's call with the changes, of the same kind as the program's; cuLaunchKernel replaces
 // cuLaunch and its kin. For a node it is the call that adds or sets it. Not for

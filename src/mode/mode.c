@@ -135,6 +135,14 @@ bool mode_allocates(void)
     return false;
 }
 
+bool mode_can_pause(void)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (active[i]->plan && !active[i]->keeps_kernels)
+            return false;
+    return true;
+}
+
 bool mode_checks_kernels(void)
 {
     for (unsigned i = 0; i < count; i++)
@@ -259,6 +267,39 @@ void mode_node(const struct launch_call *node)
     EACH(node, node);
 }
 
+void mode_node_set(const struct launch_call *node)
+{
+    EACH(node_set, node);
+}
+
+void mode_node_ends(CUgraphNode node)
+{
+    EACH(node_ends, node);
+}
+
+void mode_graph_made(CUgraphExec exec, CUgraph graph, unsigned long long flags)
+{
+    EACH(graph_made, exec, graph, flags);
+}
+
+void mode_graph_updated(CUgraphExec exec)
+{
+    EACH(graph_updated, exec);
+}
+
+bool mode_graph_ends(CUgraph graph, CUresult *r)
+{
+    FIRST(graph_ends, graph, r);
+}
+
+CUgraph mode_exec_ends(CUgraphExec exec)
+{
+    CUgraph graph = NULL;
+    for (unsigned i = 0; i < count && !graph; i++)
+        graph = active[i]->exec_ends ? active[i]->exec_ends(exec) : NULL;
+    return graph;
+}
+
 void mode_poll(void)
 {
     EACH(poll);
@@ -267,6 +308,11 @@ void mode_poll(void)
 void mode_waited(enum driver_id call, uint64_t ended)
 {
     EACH(waited, call, ended);
+}
+
+void mode_order(enum mode_order what)
+{
+    EACH(order, what);
 }
 
 void mode_summarise(void)

@@ -43,6 +43,15 @@ struct mode_free {
     bool captured;  // the free becomes part of a graph
 };
 
+// What calls say of the order of streams.
+enum mode_order {
+    MODE_ORDER_RECORD,  // of an event
+    MODE_ORDER_EVENT,   // a stream or the host waits for an event, or knows that it has happened
+    MODE_ORDER_ALL,     // nothing is known of it: all work so far may be in order with all later work
+    MODE_ORDER_ENDED,   // all work so far has ended
+    MODE_ORDER_NEVER,   // later work too may be in any order: a stream waits for words in memory
+};
+
 // What an address is: inside a buffer that a mode placed, in the surroundings of one, or neither.
 enum mode_what { MODE_NOT_OURS, MODE_BUFFER, MODE_AROUND };
 struct mode;
@@ -57,6 +66,8 @@ struct mode_answer {
 
 struct mode {
     bool checks_kernels;  // errors that kernels make with memory are found
+    // It rewrites modules, but the program's own kernels in them need no `launch` of the mode.
+    bool keeps_kernels;
 
     // The process. start is called when the options are read and the driver is open; it returns false if the
     // mode cannot work, and has reported why.
@@ -117,9 +128,23 @@ struct mode {
     // Called before the driver's call; they may change the launch (launch_call.h).
     void (*launch)(const struct launch_call *launch);  // kernels, also captured ones, and graphs
     void (*node)(const struct launch_call *node);      // a kernel node of a graph is added or set
+    void (*node_set)(const struct launch_call *node);  // it was, with the changes
+    void (*node_ends)(CUgraphNode node);               // before the driver's call
+    // Executable graphs. graph_made: one was instantiated. graph_updated: all its nodes were set from another
+    // graph. graph_ends: the program destroys a graph; returns true if the mode needs it for an executable
+    // one, and then *r is the program's result. exec_ends: before an executable graph is destroyed; returns a
+    // graph to be destroyed after it, or NULL.
+    void (*graph_made)(CUgraphExec exec, CUgraph graph, unsigned long long flags);
+    void (*graph_updated)(CUgraphExec exec);
+    bool (*graph_ends)(CUgraph graph, CUresult *r);
+    CUgraph (*exec_ends)(CUgraphExec exec);
     void (*poll)(void);  // the program launches, waits or queries: a chance for deferred work
     // ended: launches known to have ended; 0: not all have
     void (*waited)(enum driver_id call, uint64_t ended);
+
+    // A call may give the work of streams an order, or let the host know that work has ended. Called before
+    // or after the driver's call, or both, also if it fails.
+    void (*order)(enum mode_order what);
 
     void (*summarise)(void);  // adds to the guard's counts before the summary is sent
 };
@@ -134,6 +159,7 @@ void mode_start(const struct mode_row *rows, unsigned count);
 extern bool mode_any;       // a mode is on; set by mode_start
 bool mode_allocates(void);  // a mode that is on places buffers
 bool mode_checks_kernels(void);
+bool mode_can_pause(void);  // kernels that are launched without mode_launch do what the program wants
 
 // Each calls the member of that name in every mode that is on; for a member that returns a decision, the
 // first mode that answers decides.
@@ -167,8 +193,15 @@ void mode_function_of(CUfunction function, CUkernel kernel);
 const void *mode_variant(const void *handle, unsigned n);
 void mode_launch(const struct launch_call *launch);
 void mode_node(const struct launch_call *node);
+void mode_node_set(const struct launch_call *node);
+void mode_node_ends(CUgraphNode node);
+void mode_graph_made(CUgraphExec exec, CUgraph graph, unsigned long long flags);
+void mode_graph_updated(CUgraphExec exec);
+bool mode_graph_ends(CUgraph graph, CUresult *r);
+CUgraph mode_exec_ends(CUgraphExec exec);
 void mode_poll(void);
 void mode_waited(enum driver_id call, uint64_t ended);
+void mode_order(enum mode_order what);
 void mode_summarise(void);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "pass/pass_check.h"
+#include "pass/pass_fence.h"
 #include "pass/pass_kheap.h"
 
 const struct pass_row pass_rows[] = {

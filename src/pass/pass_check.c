@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "pass/pass_check_state.h"
+#include "pass/pass_kheap.h"
 
 enum { OLDEST = 70 };  // oldest architecture that is rewritten
 enum { PARAM_SPACE = 4352, PARAM_SPACE_8_1 = 32764 };
@@ -24,25 +25,64 @@ const char *const pass_check_left_names[PASS_CHECK_LEFTS] = {
     [PASS_CHECK_ASYNC] = "asynchronous",  [PASS_CHECK_UNSIZED] = "unsized"};
 
 #define CALL EDIT_PREFIX "check_call"
+#define JUDGE EDIT_PREFIX "judge"
+#define ENTER EDIT_PREFIX "check_enter"
 // Texts that are inserted cannot declare parameters; registers they can pass.
-static const char call_text[] =
-    ".func (.reg .b32 v) " CALL " (.reg .b64 what, .reg .b64 address, .reg .b64 root, .reg .b64 launch)\n"
-    "{\n"
-    "{\n"
-    ".param .b64 a;\n.param .b64 b;\n.param .b64 c;\n.param .b64 d;\n.param .b32 r;\n"
-    "st.param.b64 [a], what;\n"
-    "st.param.b64 [b], address;\n"
-    "st.param.b64 [c], root;\n"
+#define CALL_BEGIN                                                                                         \
+    ".func (.reg .b32 v) " CALL " (.reg .b64 what, .reg .b64 address, .reg .b64 root, .reg .b64 launch)\n" \
+    "{\n"                                                                                                  \
+    "{\n"                                                                                                  \
+    ".param .b64 a;\n.param .b64 b;\n.param .b64 c;\n.param .b64 d;\n.param .b32 r;\n"                     \
+    "st.param.b64 [a], what;\n"                                                                            \
+    "st.param.b64 [b], address;\n"                                                                         \
+    "st.param.b64 [c], root;\n"                                                                            \
     "st.param.b64 [d], launch;\n"
-    "call (r), " KCHECK_ACCESS ", (a, b, c, d);\n"
-    "ld.param.b32 v, [r];\n"
+#define CALL_END             \
+    "ld.param.b32 v, [r];\n" \
+    "}\n"                    \
+    "ret;\n"                 \
     "}\n"
-    "ret;\n"
-    "}\n";
+static const char call_text[] = CALL_BEGIN "call (r), " KCHECK_ACCESS ", (a, b, c, d);\n" CALL_END;
+// A function that is called through a pointer leaves its caller half of the registers as they are, so that
+// what the compiler keeps there needs no others. But the registers of all functions whose addresses are taken
+// count for every kernel with a call of the program's own through a pointer, checked or not.
+static const char pointer_text[] =
+    ".const .align 8 .u64 " JUDGE " = " KCHECK_ACCESS ";\n" CALL_BEGIN ".reg .b64 f;\n"
+    "ld.const.b64 f, [" JUDGE "];\n"
+    "any: .callprototype (.param .b32 _) _ (.param .b64 _, .param .b64 _,"
+    " .param .b64 _, .param .b64 _);\n"
+    "call (r), f, (a, b, c, d), any;\n" CALL_END;
+
+// The same for KCHECK_BOUNDS.
+#define FIND EDIT_PREFIX "check_find"
+static const char find_text[] = ".func (.reg .b64 v) " FIND " (.reg .b64 pointer)\n"
+                                "{\n"
+                                "{\n"
+                                ".param .b64 a;\n.param .b64 r;\n"
+                                "st.param.b64 [a], pointer;\n"
+                                "call (r), " KCHECK_BOUNDS ", (a);\n"
+                                "ld.param.b64 v, [r];\n"
+                                "}\n"
+                                "ret;\n"
+                                "}\n";
+
+// The same for KCHECK_ENTER.
+static const char enter_text[] = ".func " ENTER " (.reg .b64 launch)\n"
+                                 "{\n"
+                                 "{\n"
+                                 ".param .b64 a;\n"
+                                 "st.param.b64 [a], launch;\n"
+                                 "call " KCHECK_ENTER ", (a);\n"
+                                 "}\n"
+                                 "ret;\n"
+                                 "}\n";
 
 uint64_t pass_check_sum(void)
 {
     uint64_t sum = XXH3_64bits(kcheck_functions_ptx, strlen(kcheck_functions_ptx));
+    sum = XXH3_64bits_withSeed(pointer_text, sizeof pointer_text, sum);
+    sum = XXH3_64bits_withSeed(enter_text, sizeof enter_text, sum);
+    sum = XXH3_64bits_withSeed(find_text, sizeof find_text, sum);
     return XXH3_64bits_withSeed(call_text, sizeof call_text, sum);
 }
 
@@ -262,6 +302,8 @@ static int analyse(struct check_func *k)
         err = check_plan(k);
     if (!err)
         err = check_find_passes(k);
+    if (!err)
+        err = check_find_calls_of_free(k);
     return err ? err : check_need(k);
 }
 
@@ -275,6 +317,7 @@ static int open_function(struct check_func *k, struct checking *all, uint32_t in
                              .name = all->c->result->funcs[index].name,
                              .proof = proof,
                              .rest = rest,
+                             .in_place = f == all->c->funcs[index],
                              .flow = {.m = all->c->m, .f = f},
                              .slots = all->slots[index],
                              .hidden = PTX_NONE};
@@ -294,9 +337,11 @@ static void close_function(struct check_func *k)
     vec_free(&k->params);
     vec_free(&k->param_bounds);
     vec_free(&k->passes);
+    vec_free(&k->frees);
     vec_free(&k->whole_accesses);
     vec_free(&k->wholes);
     vec_free(&k->declared);
+    vec_free(&k->saved);
     flow_drop(&k->flow);
     arena_free(&k->arena);
 }
@@ -308,6 +353,10 @@ static int check_function(struct checking *all, uint32_t index, struct ptx_func 
     int err = open_function(&k, all, index, f, proof, rest);
     if (!err && f->is_entry)
         err = add_entry(&k);
+    if (!err)
+        err = check_find_saved(&k);
+    if (!err)
+        err = check_limit_registers(&k);
     if (!err) {
         edit_func(all->c->edit, k.f);
         check_emit(&k);
@@ -324,7 +373,7 @@ static int check_kernel(struct checking *k, uint32_t index)
     struct check_proof proof = {.ranges = NULL};
     arena_init(&proof.arena, 0);
     int err = check_function(k, index, k->copies[index], &proof, false);
-    if (!err && k->kernels.items[k->kernels.len - 1].proved == PASS_CHECK_REST) {
+    if (!err && pass_check_has_rest(k->kernels.items[k->kernels.len - 1].proved)) {
         struct ptx_func *rest = copy(k, k->c->funcs[index], STR(KCHECK_REST_PREFIX));
         err = rest ? check_function(k, index, rest, &proof, true) : -ENOMEM;
     }
@@ -388,15 +437,40 @@ static int raise_version(struct ptx_module *m)
     return 0;
 }
 
+static bool calls_through_pointers(const struct ptx_func *f)
+{
+    for (uint32_t i = 0; i < f->nstmts; i++) {
+        const struct ptx_stmt *s = &f->stmts[i];
+        if (s->kind == PTX_INSN && s->form->id == PTX_OP_CALL && ptx_operand(s, 1)->kind == PTX_REG)
+            return true;
+    }
+    return false;
+}
+
+static bool calls_malloc(const struct ptx_module *m)
+{
+    for (uint32_t i = 0; i < m->nitems; i++)
+        if (m->items[i].kind == PTX_ITEM_FUNC && pass_kheap_is(ptx_func_name(m, m->items[i].func)))
+            return true;
+    return false;
+}
+
 static int add_text(struct checking *k)
 {
     const char *given = k->c->judge;
+    bool pointers = false;
     struct out text;
     int err = out_to_memory(&text);
     if (err)
         return err;
     out_cstr(&text, given ? given : kcheck_functions_ptx);
-    out_cstr(&text, call_text);
+    for (uint32_t i = 0; i < k->c->result->nfuncs; i++)
+        pointers |= calls_through_pointers(k->c->funcs[i]);
+    out_cstr(&text, pointers ? call_text : pointer_text);
+    out_cstr(&text, enter_text);
+    bool heap = calls_malloc(k->c->m) && !given;
+    if (heap)
+        out_cstr(&text, find_text);
     err = text.error;
     if (!err)
         edit_add(k->c->edit, (struct str){text.buf, text.len});
@@ -405,6 +479,10 @@ static int add_text(struct checking *k)
         return err;
     k->variable = edit_find(k->c->edit, STR(KCHECK_VARIABLE));
     k->call = edit_find(k->c->edit, STR(CALL));
+    k->find = heap ? edit_find(k->c->edit, STR(FIND)) : PTX_NONE;
+    uint32_t frees = map_get(&k->c->m->globals, STR(PASS_KHEAP_GIVE));
+    k->frees = frees == MAP_NONE ? PTX_NONE : frees;
+    k->enter = edit_find(k->c->edit, STR(ENTER));
     return edit_error(k->c->edit);
 }
 
@@ -424,7 +502,8 @@ static int keep_result(struct checking *k)
         return -ENOMEM;
     *to = (struct pass_check){.nkernels = (uint32_t)k->kernels.len,
                               .nsites = (uint32_t)k->sites.len,
-                              .nfuncs = (uint32_t)k->funcs.len};
+                              .nfuncs = (uint32_t)k->funcs.len,
+                              .tag = k->tag};
     to->kernels = ARENA_ARRAY(&r->arena, struct pass_check_kernel, to->nkernels + 1u);
     to->sites = ARENA_ARRAY(&r->arena, struct pass_check_site, to->nsites + 1u);
     to->funcs = ARENA_ARRAY(&r->arena, struct pass_check_func, to->nfuncs + 1u);
@@ -437,7 +516,7 @@ static int keep_result(struct checking *k)
     if (to->nfuncs)
         memcpy(to->funcs, k->funcs.items, to->nfuncs * sizeof *to->funcs);
     r->check = to;
-    return 0;
+    return check_variables(k, to);
 }
 
 static int rewrite(struct checking *k)
@@ -451,6 +530,8 @@ static int rewrite(struct checking *k)
     if (!err)
         err = copy_functions(k);
     if (!err)
+        err = check_find_frees(k);
+    if (!err)
         err = find_slots(k);
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
         if (k->copies[i])
@@ -463,7 +544,8 @@ static int rewrite(struct checking *k)
 
 int pass_check(struct pass_context *c)
 {
-    struct checking k = {.c = c};
+    struct str text = c->m->source.text;
+    struct checking k = {.c = c, .tag = XXH3_64bits(text.ptr, text.len) & ((1u << KCHECK_TAG_BITS) - 1)};
     int err = c->result->nfuncs ? rewrite(&k) : 0;
     map_free(&k.by_sym);
     vec_free(&k.sites);

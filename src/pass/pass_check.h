@@ -47,15 +47,29 @@ struct pass_check_variant {
 enum pass_check_proved {
     PASS_CHECK_FULL,  // the checked kernel all the same: it has no proof, or one that would save nothing
     PASS_CHECK_REST,  // KCHECK_REST_PREFIX name, which checks what the proof does not cover
-    PASS_CHECK_BARE,  // the program's own kernel: the proof covers all that is checked
+    PASS_CHECK_BARE,  // the program's own kernel: the proof may cover all that is checked
+    // The program's own kernel if the proof says that all accesses are right, and KCHECK_REST_PREFIX name if
+    // it says so of those that this one leaves out.
+    PASS_CHECK_EITHER,
     PASS_CHECK_PROVED_COUNT
 };
+static inline bool pass_check_has_rest(enum pass_check_proved proved)
+{
+    return proved == PASS_CHECK_REST || proved == PASS_CHECK_EITHER;
+}
+static inline bool pass_check_may_be_bare(enum pass_check_proved proved)
+{
+    return proved == PASS_CHECK_BARE || proved == PASS_CHECK_EITHER;
+}
 
 // What a proof must say of one of its accesses. Not asked for: site is PASS_CHECK_UNASKED.
 struct pass_check_asked {
     uint32_t site;   // the access in pass_check.sites
     uint32_t root;   // offset of the parameter that must be its root; PASS_CHECK_ANY_ROOT
-    uint32_t align;  // the root, if it is a parameter, must be a multiple of this
+    uint32_t align;  // what the address must be a multiple of
+    // 1: the address is aligned if its root, a parameter, is; 0: the proof must say so.
+    uint32_t follows;
+    uint32_t rest;  // 1: the rest variant does not check it; 0: it is asked for the program's kernel alone
 };
 #define PASS_CHECK_UNASKED UINT32_MAX
 #define PASS_CHECK_ANY_ROOT UINT32_MAX
@@ -66,7 +80,7 @@ struct pass_check_kernel {
     uint32_t nparams;
     struct pass_check_param *params;  // the program's
     struct pass_check_variant full, rest;
-    uint8_t proved;      // enum pass_check_proved; the rest is there if it is not FULL
+    uint8_t proved;      // enum pass_check_proved; what follows is there if it is not FULL
     struct str proof;    // a proof program, aligned to 8
     uint32_t naccesses;  // of the proof
     struct pass_check_asked *asked;
@@ -134,13 +148,25 @@ struct pass_check_func {
     uint32_t left[PASS_CHECK_LEFTS];
 };
 
+// A variable of the module whose address the host reads from the module's table of them.
+struct pass_check_variable {
+    struct str name;
+    uint64_t size;
+};
+
 uint64_t pass_check_sum(void);  // hash of the added text: cached modules with another one are stale
 
 struct pass_check {
     uint32_t nkernels, nsites, nfuncs;
+    uint32_t tag;  // of the text, for KCHECK_SITE: a hash of it
     struct pass_check_kernel *kernels;
     struct pass_check_site *sites;
     struct pass_check_func *funcs;  // those that were rewritten
+    // The table, a variable that holds the addresses of the others, 8 bytes for each in this order. Its name
+    // is empty if there are none.
+    struct str table;
+    uint32_t nvariables;
+    struct pass_check_variable *variables;
 };
 
 #endif

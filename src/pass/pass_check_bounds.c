@@ -172,39 +172,60 @@ const struct check_bounds *check_bounds_of(struct check_func *k, struct roots_of
 
 // See kcheck.h. A pointer that is not inside the block of its slot has no bounds. %0 pointer, %1 base, %2
 // size; %3 to %7 are scratch; %8: the module's variable.
-static const char lookup[] = "setp.lt.u64 %7, %0, 0x800000000000;\n"
-                             "ld.const.u64 %6, [%8];\n"
-                             "shr.u64 %3, %0, 21;\n"
-                             "shl.b64 %3, %3, 3;\n"
-                             "add.u64 %6, %6, %3;\n"
-                             "mov.u64 %3, 0;\n"
-                             "@%7 ld.global.u64 %3, [%6];\n"
-                             "cvt.u32.u64 %5, %3;\n"
-                             "shr.u64 %6, %3, 32;\n"
-                             "shr.u64 %3, %0, 7;\n"
-                             "cvt.u32.u64 %4, %3;\n"
-                             "and.b32 %4, %4, 0x3FFF;\n"
-                             "mul.hi.u32 %4, %4, %5;\n"
-                             "cvt.u64.u32 %3, %4;\n"
-                             "add.u64 %6, %6, %3;\n"
-                             "shl.b64 %6, %6, 4;\n"
-                             "ld.const.u64 %3, [%8+8];\n"
-                             "add.u64 %6, %6, %3;\n"
-                             "ld.global.v2.u64 {%1, %2}, [%6];\n"
-                             "setp.ge.u64 %7, %2, 0x800000000000;\n"
-                             "sub.u64 %3, %0, %1;\n"
-                             "setp.ge.or.u64 %7, %3, %2, %7;\n"
-                             "@%7 mov.u64 %1, %0;\n"
-                             "@%7 mov.u64 %2, 0;\n";
+#define LOOKUP(directory_known, records_known)                                 \
+    "setp.lt.u64 %7, %0, 0x800000000000;\n"                                    \
+    "ld.const.u64 %6, [%8];\n" directory_known "shr.u64 %3, %0, 21;\n"         \
+    "shl.b64 %3, %3, 3;\n"                                                     \
+    "add.u64 %6, %6, %3;\n"                                                    \
+    "mov.u64 %3, 0;\n"                                                         \
+    "@%7 ld.global.u64 %3, [%6];\n"                                            \
+    "cvt.u32.u64 %5, %3;\n"                                                    \
+    "shr.u64 %6, %3, 32;\n"                                                    \
+    "shr.u64 %3, %0, 7;\n"                                                     \
+    "cvt.u32.u64 %4, %3;\n"                                                    \
+    "and.b32 %4, %4, 0x3FFF;\n"                                                \
+    "mul.hi.u32 %4, %4, %5;\n"                                                 \
+    "cvt.u64.u32 %3, %4;\n"                                                    \
+    "add.u64 %6, %6, %3;\n"                                                    \
+    "shl.b64 %6, %6, 4;\n"                                                     \
+    "ld.const.u64 %3, [%8+8];\n"                                               \
+    "add.u64 %6, %6, %3;\n" records_known "ld.global.v2.u64 {%1, %2}, [%6];\n" \
+    "setp.ge.u64 %7, %2, 0x800000000000;\n"                                    \
+    "sub.u64 %3, %0, %1;\n"                                                    \
+    "setp.ge.or.u64 %7, %3, %2, %7;\n"                                         \
+    "@%7 mov.u64 %1, %0;\n"                                                    \
+    "@%7 mov.u64 %2, 0;\n"
+static const char lookup[] = LOOKUP("", "");
+// In a function whose address is taken: kernels that are not checked call it too, even before the host has
+// set the module's variable.
+static const char careful_lookup[] = LOOKUP("setp.ne.and.u64 %7, %6, 0, %7;\n",
+                                            "setp.ne.u64 %7, %3, 0;\nmov.u64 %1, 0;\nmov.u64 %2, 0;\n@%7 ");
 _Static_assert(KCHECK_ADDRESS_BITS == 47 && KCHECK_CHUNK_BITS == 21 &&
                    offsetof(struct kcheck_module, records) == 8,
                "lookup has them");
 
+// What the lookup in the table leaves, if the pointer is in the heap of malloc in kernels: %0 pointer, %1
+// base, %2 size; %3 to %5 are scratch; %6: the module's variable; %7: the function that finds the block.
+static const char lookup_in_heap[] = "ld.const.u64 %3, [%6+32];\n"
+                                     "sub.u64 %3, %0, %3;\n"
+                                     "ld.const.u64 %4, [%6+40];\n"
+                                     "setp.lt.u64 %5, %3, %4;\n"
+                                     "@%5 call (%3), %7, (%0);\n"
+                                     "@%5 shr.u64 %4, %3, 32;\n"
+                                     "@%5 sub.u64 %1, %0, %4;\n"
+                                     "@%5 and.b64 %2, %3, 0xFFFFFFFF;\n";
+_Static_assert(offsetof(struct kcheck_module, heap) == 32 && offsetof(struct kcheck_module, heap_bytes) == 40,
+               "lookup_in_heap has them");
+
 void check_lookup(struct check_func *k, enum edit_place place, uint32_t at, struct ptx_operand pointer,
                   uint32_t base, uint32_t size)
 {
-    PUT(k, place, at, lookup, pointer, edit_reg(base), edit_reg(size), edit_reg(k->word), edit_reg(k->x),
-        edit_reg(k->slot), edit_reg(k->first), edit_reg(k->ok), edit_sym(k->k->variable));
+    PUT(k, place, at, k->in_place ? careful_lookup : lookup, pointer, edit_reg(base), edit_reg(size),
+        edit_reg(k->word), edit_reg(k->x), edit_reg(k->slot), edit_reg(k->first), edit_reg(k->ok),
+        edit_sym(k->k->variable));
+    if (k->k->find != PTX_NONE)
+        PUT(k, place, at, lookup_in_heap, pointer, edit_reg(base), edit_reg(size), edit_reg(k->word),
+            edit_reg(k->first), edit_reg(k->ok), edit_sym(k->k->variable), edit_sym(k->k->find));
 }
 
 void check_set_bounds(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
@@ -225,6 +246,24 @@ void check_set_bounds(struct check_func *k, enum edit_place place, uint32_t at, 
     }
 }
 
+// Chooses the side of a sum that points into the heap of malloc in kernels, if neither side has bounds: the
+// judge finds its block. The sides' bases are in k->root and k->base, their sizes in k->limit and k->size.
+static void set_sum_in_heap(struct check_func *k, const struct check_bounds *b, enum edit_place place,
+                            uint32_t at)
+{
+    static const char find[] = "ld.const.u64 %0, [%4+32];\nsub.u64 %1, %2, %0;\nsub.u64 %0, %3, %0;\n"
+                               "ld.const.u64 %5, [%4+40];\n"
+                               "setp.lt.u64 %6, %1, %5;\nsetp.lt.u64 %7, %0, %5;\n"
+                               "setp.eq.and.u64 %6, %8, 0, %6;\nsetp.eq.and.u64 %7, %8, 0, %7;\n";
+    static const char choose[] = "@%0 mov.u64 %2, %3;\n@%1 mov.u64 %2, %4;\n"
+                                 "@%0 selp.b64 %2, 0, %2, %1;\n";
+    PUT(k, place, at, "or.b64 %0, %1, %2;", edit_reg(k->limit), edit_reg(k->limit), edit_reg(k->size));
+    PUT(k, place, at, find, edit_reg(k->word), edit_reg(k->first), edit_reg(k->root), edit_reg(k->base),
+        edit_sym(k->k->variable), edit_reg(k->size), edit_reg(k->ok), edit_reg(k->any), edit_reg(k->limit));
+    PUT(k, place, at, choose, edit_reg(k->ok), edit_reg(k->any), edit_reg(b->base), edit_reg(k->root),
+        edit_reg(k->base));
+}
+
 // Chooses the side of a sum that has bounds, if the other has none.
 static void set_sum(struct check_func *k, const struct roots_of sides[2], const struct check_bounds *b,
                     enum edit_place place, uint32_t at)
@@ -237,6 +276,7 @@ static void set_sum(struct check_func *k, const struct roots_of sides[2], const 
         "setp.eq.u64 %6, %3, 0;\nsetp.ne.and.u64 %6, %5, 0, %6;\n@%6 mov.u64 %0, %4;\n@%6 mov.u64 %1, %5;\n",
         edit_reg(b->base), edit_reg(b->size), edit_reg(k->root), edit_reg(k->limit), edit_reg(k->base),
         edit_reg(k->size), edit_reg(k->ok));
+    set_sum_in_heap(k, b, place, at);
 }
 
 static void set_merged(struct check_func *k, uint32_t v, enum edit_place place, uint32_t at)
@@ -295,6 +335,7 @@ static void set_value(struct check_func *k, uint32_t v, enum edit_place place, u
 void check_bounds_after(struct check_func *k, uint32_t stmt, enum edit_place place, uint32_t at)
 {
     const struct regs *regs = k->reach->regs;
+    check_drop_freed(k, stmt, place, at);
     for (uint32_t a = regs->access_at[stmt]; a < regs->access_at[stmt + 1]; a++)
         if (k->reach->written[a] != REACH_NONE)
             set_value(k, k->reach->written[a], place, at);

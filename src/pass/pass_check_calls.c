@@ -13,6 +13,7 @@
 // is one; the caller has them. Others are looked up, as are the pointers that functions get whose address is
 // taken: those keep their parameters.
 #include <errno.h>
+#include <string.h>
 
 #include "pass/pass_check_state.h"
 
@@ -254,7 +255,7 @@ static bool stores(const struct check_func *k, uint32_t stmt, uint32_t arg, uint
     return true;
 }
 
-static struct check_pass find_pass(const struct check_func *k, uint32_t call, const struct check_slot *slot)
+struct check_pass check_find_pass(const struct check_func *k, uint32_t call, const struct check_slot *slot)
 {
     struct check_pass p = {.call = call, .store = call, .pointer = {.kind = PTX_SINK}};
     const struct ptx_operand *list = ptx_operand(&k->f->stmts[call], 2), *arg = list + 1;
@@ -278,7 +279,7 @@ int check_find_passes(struct check_func *k)
             uint32_t to = check_callee(k->k, &k->f->stmts[i]);
             const struct check_slots *slots = to == PTX_NONE ? NULL : k->k->slots[to];
             for (uint32_t n = 0; slots && n < slots->n; n++)
-                if (vec_push(&k->passes, find_pass(k, i, &slots->at[n])))
+                if (vec_push(&k->passes, check_find_pass(k, i, &slots->at[n])))
                     return -ENOMEM;
         }
     return 0;
@@ -386,4 +387,38 @@ size_t check_emit_passes(struct check_func *k, size_t first)
     }
     edit_add_args(e, call, 2 * (unsigned)(i - first), args);
     return i;
+}
+
+// --- the launch --------------------------------------------------------------------------------------------
+
+// Returns whether a call may lead to checked code: of a function that has a checked copy, through a pointer,
+// or of one in another module.
+static bool calls_checked(const struct checking *k, const struct ptx_stmt *s)
+{
+    static const char *const theirs[] = {"vprintf", "malloc", "free", "cuda", "__"};
+    const struct ptx_operand *callee =
+        s->kind == PTX_INSN && s->form->id == PTX_OP_CALL ? ptx_operand(s, 1) : NULL;
+    uint32_t to = callee ? check_callee(k, s) : PTX_NONE;
+    if (!callee || to != PTX_NONE)
+        return callee && k->copies[to];
+    if (callee->kind != PTX_SYM)
+        return true;
+    struct str name = ptx_sym(k->c->m, callee->id)->name;
+    for (unsigned i = 0; i < sizeof theirs / sizeof *theirs; i++)
+        if (name.len >= strlen(theirs[i]) && !memcmp(name.ptr, theirs[i], strlen(theirs[i])))
+            return false;
+    return true;
+}
+
+bool check_calls_checked(const struct check_func *k)
+{
+    for (uint32_t i = 0; i < k->f->nstmts; i++)
+        if (calls_checked(k->k, &k->f->stmts[i]))
+            return true;
+    return false;
+}
+
+bool check_enters(const struct check_func *k)
+{
+    return k->hidden != PTX_NONE && check_calls_checked(k);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What pass_check.h declares, as lines of words. Text that may contain spaces ends its line.
 //
-//   check KERNELS SITES FUNCTIONS
+//   check KERNELS SITES FUNCTIONS VARIABLES TAG
 //   checked NAME HIDDEN PARAMS PROVED               for each kernel, followed by its
 //   param OFFSET SIZE
 //   variant BYTES PAIRS                             the full one, followed by its
@@ -13,11 +13,14 @@
 //   variable NAME SIZE                              if the root is one
 //   frame LINE INLINED FUNCTION<tab>FILE            innermost first
 //   left NAME NUMBER ...                            for each function: accesses that are not checked, by kind
+//   variables TABLE                                 if there are any, followed by
+//   placed NAME SIZE                                for each
 #include "pass/pass_check_describe.h"
 
 #include <errno.h>
 
 #include "flow/proof.h"
+#include "kcheck/kcheck.h"
 #include "pass/pass_words.h"
 
 // --- writing -----------------------------------------------------------------------------------------------
@@ -40,7 +43,8 @@ static void write_proof(const struct pass_check_kernel *k, struct out *to)
     }
     out_char(to, '\n');
     for (uint32_t i = 0; i < k->naccesses; i++)
-        out_fmt(to, "asked %u %u %u\n", k->asked[i].site, k->asked[i].root, k->asked[i].align);
+        out_fmt(to, "asked %u %u %u %u %u\n", k->asked[i].site, k->asked[i].root, k->asked[i].align,
+                k->asked[i].follows, k->asked[i].rest);
 }
 
 static void write_kernel(const struct pass_check_kernel *k, struct out *to)
@@ -51,7 +55,7 @@ static void write_kernel(const struct pass_check_kernel *k, struct out *to)
     write_variant(&k->full, to);
     if (k->proved != PASS_CHECK_FULL)
         write_proof(k, to);
-    if (k->proved == PASS_CHECK_REST)
+    if (pass_check_has_rest(k->proved))
         write_variant(&k->rest, to);
 }
 
@@ -70,7 +74,8 @@ static void write_site(const struct pass_check_site *s, struct out *to)
 
 void check_describe(const struct pass_check *check, struct out *to)
 {
-    out_fmt(to, "check %u %u %u\n", check->nkernels, check->nsites, check->nfuncs);
+    out_fmt(to, "check %u %u %u %u %u\n", check->nkernels, check->nsites, check->nfuncs, check->nvariables,
+            check->tag);
     for (uint32_t i = 0; i < check->nkernels; i++)
         write_kernel(&check->kernels[i], to);
     for (uint32_t i = 0; i < check->nsites; i++)
@@ -81,6 +86,11 @@ void check_describe(const struct pass_check *check, struct out *to)
             out_fmt(to, " %u", check->funcs[i].left[k]);
         out_char(to, '\n');
     }
+    if (check->nvariables)
+        out_fmt(to, "variables " STR_FMT "\n", STR_ARG(check->table));
+    for (uint32_t i = 0; i < check->nvariables; i++)
+        out_fmt(to, "placed " STR_FMT " %llu\n", STR_ARG(check->variables[i].name),
+                (unsigned long long)check->variables[i].size);
 }
 
 // --- reading -----------------------------------------------------------------------------------------------
@@ -205,6 +215,8 @@ static void read_proof(struct reading *r, struct pass_check_kernel *k)
         k->asked[i].site = number(r, &line, UINT32_MAX);
         k->asked[i].root = number(r, &line, UINT32_MAX);
         k->asked[i].align = number(r, &line, UINT32_MAX);
+        k->asked[i].follows = number(r, &line, 1);
+        k->asked[i].rest = number(r, &line, 1);
         ends(r, line);
     }
 }
@@ -227,7 +239,7 @@ static void read_kernel(struct reading *r, struct pass_check_kernel *k)
     read_variant(r, &k->full);
     if (k->proved != PASS_CHECK_FULL && !r->err)
         read_proof(r, k);
-    if (k->proved == PASS_CHECK_REST && !r->err)
+    if (pass_check_has_rest(k->proved) && !r->err)
         read_variant(r, &k->rest);
 }
 
@@ -272,6 +284,20 @@ static void read_left(struct reading *r, struct pass_check_func *f)
     ends(r, line);
 }
 
+static void read_variables(struct reading *r, struct pass_check *to)
+{
+    struct str line = next(r, STR("variables"));
+    to->table = name(r, &line);
+    ends(r, line);
+    for (uint32_t i = 0; i < to->nvariables && !r->err; i++) {
+        line = next(r, STR("placed"));
+        to->variables[i].name = name(r, &line);
+        if (!pass_take_number(&line, UINT64_MAX, &to->variables[i].size))
+            fail(r, -EINVAL);
+        ends(r, line);
+    }
+}
+
 int check_description(struct arena *arena, struct str line, struct str *rest, struct pass_check **out)
 {
     struct reading r = {.arena = arena, .rest = rest};
@@ -281,16 +307,22 @@ int check_description(struct arena *arena, struct str line, struct str *rest, st
     to->nkernels = number(&r, &line, UINT32_MAX);
     to->nsites = number(&r, &line, UINT32_MAX);
     to->nfuncs = number(&r, &line, UINT32_MAX);
+    to->nvariables = number(&r, &line, UINT32_MAX);
+    to->tag = number(&r, &line, (1u << KCHECK_TAG_BITS) - 1);
+    to->table = STR("");
     ends(&r, line);
     to->kernels = rows(&r, to->nkernels, sizeof *to->kernels);
     to->sites = rows(&r, to->nsites, sizeof *to->sites);
     to->funcs = rows(&r, to->nfuncs, sizeof *to->funcs);
+    to->variables = rows(&r, to->nvariables, sizeof *to->variables);
     for (uint32_t i = 0; i < to->nkernels && !r.err; i++)
         read_kernel(&r, &to->kernels[i]);
     for (uint32_t i = 0; i < to->nsites && !r.err; i++)
         read_site(&r, &to->sites[i]);
     for (uint32_t i = 0; i < to->nfuncs && !r.err; i++)
         read_left(&r, &to->funcs[i]);
+    if (to->nvariables && !r.err)
+        read_variables(&r, to);
     if (!r.err)
         *out = to;
     return r.err;

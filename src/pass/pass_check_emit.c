@@ -299,7 +299,7 @@ static bool root_of(struct check_func *k, uint32_t at, struct roots_of root)
 void check_prepare(struct check_func *k, uint32_t at, const struct check_access *a, bool known)
 {
     const struct pass_check_site *site = &k->k->sites.items[a->site];
-    uint32_t flags = site->flags;
+    uint32_t flags = site->flags, number = KCHECK_SITE(k->k->tag, a->site);
     bool global = check_is_global((enum ptx_space)a->mem.space);
     if (root_of(k, at, a->root))
         flags |= KCHECK_ROOT;
@@ -310,19 +310,20 @@ void check_prepare(struct check_func *k, uint32_t at, const struct check_access 
     if (a->align > 1)
         flags |= KCHECK_ALIGNED;
     BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->what),
-           edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, flags)));
+           edit_imm((int64_t)KCHECK_WHAT(number, a->mem.bytes, flags)));
     // A web may hold numbers as well as pointers; those have no bounds.
     if (a->root.kind == ROOTS_WEB && global)
         BEFORE(k, at, "setp.eq.u64 %0, %1, 0;\n@%0 mov.u64 %2, %3;", edit_reg(k->bad), edit_reg(k->root),
                edit_reg(k->what),
-               edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, site->flags | (flags & KCHECK_ALIGNED))));
+               edit_imm((int64_t)KCHECK_WHAT(number, a->mem.bytes, site->flags | (flags & KCHECK_ALIGNED))));
     if (known)
         BEFORE(k, at, "@%0 mov.u64 %1, %2;", edit_reg(k->ok), edit_reg(k->what),
-               edit_imm((int64_t)KCHECK_WHAT(a->site, a->mem.bytes, flags | KCHECK_INSIDE)));
+               edit_imm((int64_t)KCHECK_WHAT(number, a->mem.bytes, flags | KCHECK_INSIDE)));
 }
 
-void check_call(struct check_func *k, uint32_t at)
+void check_call(struct check_func *k, uint32_t at, uint32_t stmt)
 {
+    check_save(k, at, stmt);
     if (k->hidden == PTX_NONE)
         BEFORE(k, at, "mov.u64 %0, 0;", edit_reg(k->size));
     else
@@ -331,6 +332,7 @@ void check_call(struct check_func *k, uint32_t at)
     BEFORE(k, at, "call (%0), %1, (%2, %3, %4, %5);\nsetp.ne.u32 %6, %0, %7;", edit_reg(k->verdict),
            edit_sym(k->k->call), edit_reg(k->what), edit_reg(k->t), edit_reg(k->root), edit_reg(k->size),
            edit_reg(k->bad), edit_imm(KCHECK_PERFORM));
+    check_restore(k, at, stmt);
 }
 
 // Finds bounds for the access alone, as for a range. Returns false if there are none at hand, or if
@@ -392,7 +394,7 @@ static void slow_access(struct check_func *k, uint32_t at, const struct check_ac
                edit_reg(k->what), edit_imm(performed));
     if (s->guard != PTX_NONE)
         BEFORE(k, at, "@!%0 mov.u64 %1, %2;", edit_guard(s), edit_reg(k->what), edit_imm(performed));
-    check_call(k, at);
+    check_call(k, at, a->stmt);
     if (s->guard == PTX_NONE)
         BEFORE(k, at, "not.pred %0, %1;", edit_reg(k->ok), edit_reg(k->bad));
     else
@@ -444,7 +446,8 @@ static void place_slow(struct check_func *k, const struct check_segment *g)
 static void new_registers(struct check_func *k)
 {
     struct edit *e = k->k->c->edit;
-    uint32_t *wide[] = {&k->t, &k->base, &k->limit, &k->size, &k->root, &k->what, &k->word, &k->first};
+    uint32_t *wide[] = {&k->t,    &k->base, &k->limit, &k->size,    &k->root,
+                        &k->what, &k->word, &k->first, &k->at_frame};
     uint32_t *narrow[] = {&k->verdict, &k->slot, &k->x, &k->narrow, &k->narrow_base, &k->narrow_limit},
              *bits[] = {&k->bad, &k->other, &k->ok, &k->any};
     for (unsigned i = 0; i < sizeof wide / sizeof *wide; i++)
@@ -474,11 +477,18 @@ void check_emit(struct check_func *k)
 {
     uint32_t segment = 0;
     size_t pass = 0, whole = 0;
-    if (!k->segments.len && !k->passes.len && !k->wholes.len)
+    bool enters = check_enters(k);
+    if (!k->segments.len && !k->passes.len && !k->wholes.len && !k->frees.len && !enters)
         return;
     new_registers(k);
+    check_save_open(k);
+    if (enters)
+        edit_entry(k->k->c->edit, "ld.param.u64 %0, [%1];\ncall %2, (%0);", edit_reg(k->size),
+                   edit_sym_at(k->hidden, offsetof(struct kcheck_hidden, launch)), edit_sym(k->k->enter));
     check_bounds_registers(k);
     check_bounds_entry(k);
+    for (size_t i = 0; i < k->frees.len; i++)
+        check_emit_free(k, &k->frees.items[i]);
     for (uint32_t b = 0; b < k->cfg->nblocks && !edit_error(k->k->c->edit); b++)
         emit_block(k, b, &segment, &pass, &whole);
     if (edit_falls_off(k->f))

@@ -4,8 +4,9 @@
 // The proof program of a kernel (flow/proof.h) is kept with it, and the host evaluates it at each launch.
 // All variants of a kernel are in one module and are compiled with it, so what the rest variant leaves out
 // is chosen here, once, and not for the bounds of each launch: the accesses that the proof bounds for a
-// launch of a usual shape. The choice decides about speed alone. A launch whose proof does not bound all of
-// them inside their buffers runs the variant that checks everything.
+// launch of a usual shape. The choice decides about speed alone. A launch whose proof says that all accesses
+// are right runs the program's own kernel; one of which it does not even say so of those that the rest
+// variant leaves out runs the variant that checks everything.
 #include <errno.h>
 
 #include "flow/judge.h"
@@ -30,6 +31,13 @@ static void usual_params(const struct proof *p, char *params)
             value = USUAL_POINTER + insn->a * USUAL_DISTANCE;
         memcpy(params + insn->imm, &value, insn->bits / 8);
     }
+}
+
+// Returns whether an access that is not bounded for this reason may be bounded for other launches.
+static bool may_depend(enum proof_reason reason)
+{
+    return reason == PROOF_WHY_WRAPS || reason == PROOF_WHY_COUNTER || reason == PROOF_WHY_CARRIED ||
+           reason == PROOF_WHY_PRODUCT || reason == PROOF_WHY_BITS;
 }
 
 // Evaluates the proof for a usual launch. Returns 0 or a negative code.
@@ -82,22 +90,72 @@ bool check_prove_covers(const struct check_proof *p, uint32_t stmt, unsigned row
     return access != PROOF_NONE && p->may_cover[access];
 }
 
-// Returns whether checked code of the module is called from the kernel by its name.
-static bool calls_checked(const struct check_func *k)
+static const struct pass_check_asked unasked = {
+    .site = PASS_CHECK_UNASKED, .root = PASS_CHECK_ANY_ROOT, .align = 1};
+
+// Asks the proof for an access. Returns false if the proof cannot say that it is right.
+static bool ask(struct check_func *k, struct pass_check_kernel *row, const struct check_access *a)
 {
-    for (uint32_t i = 0; i < k->f->nstmts; i++) {
-        uint32_t to = check_callee(k->k, &k->f->stmts[i]);
-        if (to != PTX_NONE && k->k->copies[to])
-            return true;
+    uint32_t access = find(k->proof, a->stmt, a->row);
+    struct check_range aligned = {0};
+    if (access == PROOF_NONE)
+        return false;
+    if (k->proof->ranges->proof.accesses[access].reason) {
+        k->proof->may_cover[access] = false;
+        return false;
     }
-    return false;
+    check_alignment(k, a, &aligned);
+    if (aligned.align && !aligned.by_host && (1u << k->proof->powers[access]) < aligned.align)
+        k->proof->may_cover[access] = false;
+    row->asked[access] =
+        (struct pass_check_asked){.site = a->site,
+                                  .root = a->root.kind == ROOTS_PARAM ? a->root.id : PASS_CHECK_ANY_ROOT,
+                                  .align = aligned.align ? aligned.align : 1,
+                                  .follows = !aligned.align || aligned.by_host,
+                                  .rest = k->proof->may_cover[access]};
+    return true;
+}
+
+// Asks the proof for some accesses. Those of one instruction that is performed or left out as a whole are
+// left out of the rest variant together, or not. Returns false if the proof cannot say that all are right.
+static bool ask_all(struct check_func *k, struct pass_check_kernel *row, const struct check_access *list,
+                    uint32_t n, bool whole)
+{
+    bool asked = true, rest = true;
+    for (uint32_t i = 0; i < n; i++) {
+        bool can = ask(k, row, &list[i]);
+        asked &= can;
+        rest &= can && k->proof->may_cover[find(k->proof, list[i].stmt, list[i].row)];
+    }
+    for (uint32_t i = 0; i < n && whole && !rest; i++) {
+        uint32_t access = find(k->proof, list[i].stmt, list[i].row);
+        if (access == PROOF_NONE)
+            continue;
+        k->proof->may_cover[access] = false;
+        row->asked[access].rest = 0;
+    }
+    return asked;
+}
+
+// Chooses what is launched if the proof holds. bare: the proof may cover all that is checked.
+static enum pass_check_proved choose(struct check_func *k, struct pass_check_kernel *row, bool bare)
+{
+    uint32_t all = 0, rest = 0;
+    for (uint32_t i = 0; i < row->naccesses; i++) {
+        all += row->asked[i].site != PASS_CHECK_UNASKED;
+        rest += row->asked[i].rest;
+    }
+    // Some kernels access nothing that is checked.
+    if (bare && (rest == all || (!rest && k->proof->depends)))
+        return PASS_CHECK_BARE;
+    return !rest ? PASS_CHECK_FULL : bare ? PASS_CHECK_EITHER : PASS_CHECK_REST;
 }
 
 static int keep_proof(struct check_func *k, struct pass_check_kernel *row)
 {
     struct arena *arena = &k->k->c->result->arena;
     const struct proof *p = &k->proof->ranges->proof;
-    uint32_t covered = 0;
+    bool bare = !check_calls_checked(k) && !k->frees.len;
     char *bytes = arena_alloc(arena, p->head->size);
     row->naccesses = p->head->naccesses;
     row->asked = ARENA_ARRAY(arena, struct pass_check_asked, row->naccesses + 1u);
@@ -106,30 +164,20 @@ static int keep_proof(struct check_func *k, struct pass_check_kernel *row)
     memcpy(bytes, p->head, p->head->size);
     row->proof = (struct str){bytes, p->head->size};
     for (uint32_t i = 0; i < row->naccesses; i++)
-        row->asked[i] = (struct pass_check_asked){PASS_CHECK_UNASKED, PASS_CHECK_ANY_ROOT, 1};
+        row->asked[i] = unasked;
     for (uint32_t i = 0; i < k->accesses.len; i++) {
-        const struct check_access *a = &k->accesses.items[i];
-        uint32_t access = find(k->proof, a->stmt, a->row);
-        struct check_range aligned = {0};
-        k->proof->site_at[a->stmt] = a->site;
-        if (access == PROOF_NONE || !k->proof->may_cover[access])
-            continue;
-        check_alignment(k, a, &aligned);
-        // The proof says nothing of alignment: it must follow from the root's.
-        if (aligned.align && !aligned.by_host) {
-            k->proof->may_cover[access] = false;
-            continue;
-        }
-        row->asked[access] =
-            (struct pass_check_asked){.site = a->site,
-                                      .root = a->root.kind == ROOTS_PARAM ? a->root.id : PASS_CHECK_ANY_ROOT,
-                                      .align = aligned.align ? aligned.align : 1};
-        covered++;
+        k->proof->site_at[k->accesses.items[i].stmt] = k->accesses.items[i].site;
+        bare &= ask_all(k, row, &k->accesses.items[i], 1, false);
     }
-    for (uint32_t i = 0; i < k->wholes.len; i++)
-        k->proof->site_at[k->wholes.items[i].stmt] = k->whole_accesses.items[k->wholes.items[i].first].site;
-    bool all = covered == k->accesses.len && !k->wholes.len && !calls_checked(k);
-    row->proved = all ? PASS_CHECK_BARE : covered ? PASS_CHECK_REST : PASS_CHECK_FULL;
+    for (uint32_t i = 0; i < k->wholes.len; i++) {
+        const struct check_whole *w = &k->wholes.items[i];
+        k->proof->site_at[w->stmt] = k->whole_accesses.items[w->first].site;
+        bare &= ask_all(k, row, &k->whole_accesses.items[w->first], w->n, true);
+    }
+    row->proved = (uint8_t)choose(k, row, bare);
+    for (uint32_t i = 0; i < row->naccesses && row->proved == PASS_CHECK_REST; i++)
+        if (!row->asked[i].rest)
+            row->asked[i] = unasked;
     return 0;
 }
 
@@ -142,17 +190,22 @@ int check_prove(struct check_func *k, struct pass_check_kernel *row)
     uint32_t n = p->ranges->proof.head->naccesses;
     struct proof_bound *bounds = ARENA_ARRAY(&p->arena, struct proof_bound, n + 1u);
     p->may_cover = ARENA_ARRAY(&p->arena, bool, n + 1u);
+    p->powers = ARENA_ARRAY(&p->arena, uint8_t, n + 1u);
     p->site_at = ARENA_ARRAY(&p->arena, uint32_t, k->f->nstmts + 1u);
     p->access_at = ARENA_ARRAY(&p->arena, uint32_t, k->f->nstmts + 1u);
-    if (!bounds || !p->may_cover || !p->site_at || !p->access_at)
+    if (!bounds || !p->may_cover || !p->powers || !p->site_at || !p->access_at)
         return -ENOMEM;
     memset(p->site_at, 0xFF, (k->f->nstmts + 1u) * sizeof *p->site_at);
     memset(p->access_at, 0xFF, (k->f->nstmts + 1u) * sizeof *p->access_at);
     for (uint32_t i = n; i > 0; i--)
         p->access_at[p->ranges->proof.accesses[i - 1].stmt] = i - 1;
     err = try_usual(p, bounds);
-    for (uint32_t i = 0; i < n; i++)
+    p->depends = !err;
+    for (uint32_t i = 0; i < n; i++) {
+        p->powers[i] = bounds[i].power;
         p->may_cover[i] = !err && is_promising(&p->ranges->proof, &bounds[i]);
+        p->depends &= bounds[i].verdict != PROOF_UNKNOWN || may_depend((enum proof_reason)bounds[i].reason);
+    }
     return err == -ENOMEM ? err : keep_proof(k, row);
 }
 

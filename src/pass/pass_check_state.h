@@ -25,10 +25,15 @@ struct check_slots {
 // The module.
 struct checking {
     struct pass_context *c;
-    uint32_t variable, call;     // symbols: KCHECK_VARIABLE, the function that calls KCHECK_ACCESS
+    uint32_t variable;     // symbol of KCHECK_VARIABLE
+    uint32_t call, enter;  // those of functions that call KCHECK_ACCESS and KCHECK_ENTER
+    uint32_t find;         // symbol: the function that calls KCHECK_BOUNDS; PTX_NONE: no kernel calls malloc
+    uint32_t frees;        // symbol: what kernels call to free memory, PTX_NONE
+    bool *may_free;        // by index of result->funcs: the function may call it
     struct ptx_func **copies;    // by index of result->funcs: what checked code calls; NULL: unchanged
     struct check_slots **slots;  // by index of result->funcs: NULL if the function's callers pass no bounds
     struct map by_sym;           // names of the program's functions, to indices
+    uint32_t tag;                // of the text
     uint32_t counted_to, lines;  // the text before counted_to has so many line breaks
     VEC(struct pass_check_site) sites;
     VEC(struct pass_check_kernel) kernels;
@@ -99,6 +104,8 @@ struct check_proof {
     struct ranges *ranges;  // NULL: nothing
     struct arena arena;
     bool *may_cover;    // by access of the proof: a usual launch bounds it
+    uint8_t *powers;    // by access of the proof: of two, of which a usual launch makes distances multiples
+    bool depends;       // what a usual launch does not bound, others may
     uint32_t *site_at;  // by statement: the site of its first access, PTX_NONE
     // By statement: its first access of the proof, PROOF_NONE. Those of one statement stand together.
     uint32_t *access_at;
@@ -113,6 +120,17 @@ struct check_pass {
     uint32_t base, size;  // registers
 };
 
+// What is saved while KCHECK_ACCESS runs for a statement: registers that live there, a slice of k->saved.
+struct check_saved {
+    uint32_t first, n;
+};
+
+// A call of free: `store` puts the pointer, a register, into the argument.
+struct check_free {
+    uint32_t call, store, site;
+    struct ptx_operand pointer;
+};
+
 // The function that is rewritten.
 struct check_func {
     struct checking *k;
@@ -120,6 +138,7 @@ struct check_func {
     struct str name;            // the program's
     struct check_proof *proof;  // NULL in functions that are no kernels
     bool rest;                  // checks only what the proof cannot cover
+    bool in_place;              // a function that is no copy: its address is taken
     struct flow flow;
     const struct cfg *cfg;
     const struct reach *reach;
@@ -146,12 +165,16 @@ struct check_func {
     uint32_t *renamed_in;             // by DEF: number of the segment that it was copied for
     const struct check_slots *slots;  // pointers that come with their bounds; NULL: none
     struct check_bounds slot_bounds[CHECK_MOST_SLOTS];
+    VEC(struct check_free) frees;
     VEC(struct check_pass) passes;  // those of a call together, in the order of the callee's slots
     VEC(uint32_t) declared;         // symbols that the function's outermost scope declares
     uint32_t hidden;                // symbol of the hidden parameter, PTX_NONE in functions
+    VEC(uint32_t) saved;            // numbers of registers
+    struct check_saved *saved_at;   // by statement; NULL: nothing is saved
+    uint32_t frame;                 // symbol of the memory where they are saved
     // Scratch registers.
     uint32_t t, base, limit, size, root, what, verdict, bad, other;
-    uint32_t word, first, slot, x, ok, any;
+    uint32_t word, first, slot, x, ok, any, at_frame;
     uint32_t narrow, narrow_base, narrow_limit;  // of 32 bits
 };
 
@@ -187,6 +210,9 @@ void check_variable_base(struct check_func *k, enum edit_place place, uint32_t a
 void check_variable_bounds(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
                            uint32_t base, uint32_t size);
 
+// pass_check_variables.c: adds the table of the module's variables.
+int check_variables(struct checking *k, struct pass_check *to);
+
 // pass_check_bounds.c: which bounds are needed, and code for them.
 int check_need(struct check_func *k);
 void check_bounds_registers(struct check_func *k);
@@ -211,6 +237,8 @@ int check_call_order(struct checking *k, uint32_t *order);
 uint32_t check_callee(const struct checking *k, const struct ptx_stmt *s);
 // Finds the bounds that calls pass. Requires the slots of the functions that are called. 0 or -ENOMEM.
 int check_find_passes(struct check_func *k);
+// Finds what a call passes for a pointer of the function that it calls.
+struct check_pass check_find_pass(const struct check_func *k, uint32_t call, const struct check_slot *slot);
 // Returns the index of the slot that a value is loaded from; CHECK_MOST_SLOTS if it is loaded from none.
 uint32_t check_slot_of(const struct check_func *k, uint32_t value);
 // Returns what was passed for the pointer that a call has returned and the value holds; NULL if the value is
@@ -222,17 +250,36 @@ void check_add_slots(struct checking *k, struct ptx_func *f, struct check_slots 
 // Code for the bounds of a call's arguments; `first` is the call's first item of k->passes. Returns that of
 // the next call.
 size_t check_emit_passes(struct check_func *k, size_t first);
+// Whether the function may call checked functions; and whether it is a kernel that does: they are to know its
+// launch.
+bool check_calls_checked(const struct check_func *k);
+bool check_enters(const struct check_func *k);
+
+// pass_check_free.c: fills k->may_free; finds a function's calls of free; code that judges what they are
+// given, before statement `store`; and code behind a call that may free memory.
+int check_find_frees(struct checking *k);
+int check_find_calls_of_free(struct check_func *k);
+void check_emit_free(struct check_func *k, const struct check_free *f);
+void check_drop_freed(struct check_func *k, uint32_t stmt, enum edit_place place, uint32_t at);
 
 // pass_check_emit.c
 void check_emit(struct check_func *k);
 // Code before statement `at`. check_address: k->t is an address. check_prepare: k->what and k->root describe
 // an access to KCHECK_ACCESS; k->ok is set if it is inside, if `known`. check_call: asks about k->t;
-// k->bad is then set if the access is to be skipped. check_clear: what a statement would have written is 0
-// where the predicate is set.
+// k->bad is then set if the access, which is one of `stmt`, is to be skipped. check_clear: what a statement
+// would have written is 0 where the predicate is set; PTX_NONE: always.
 void check_address(struct check_func *k, uint32_t at, const struct ptx_operand *addr);
 void check_prepare(struct check_func *k, uint32_t at, const struct check_access *a, bool known);
-void check_call(struct check_func *k, uint32_t at);
+void check_call(struct check_func *k, uint32_t at, uint32_t stmt);
 void check_clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s, uint32_t predicate);
+
+// pass_check_save.c: registers that are kept in memory while KCHECK_ACCESS runs, and how many a kernel gets.
+int check_find_saved(struct check_func *k);  // 0 or a negative code
+void check_save_open(struct check_func *k);  // declares the memory
+void check_save(struct check_func *k, uint32_t at, uint32_t stmt);
+void check_restore(struct check_func *k, uint32_t at, uint32_t stmt);
+// Gives a kernel a limit of registers close to what it needs without KCHECK_ACCESS. 0 or a negative code.
+int check_limit_registers(struct check_func *k);
 
 // pass_check_whole.c: instructions that are performed or left out as a whole. check_plan_whole finds the
 // accesses of one that is no plain access; 0 or -ENOMEM.

@@ -95,7 +95,11 @@ int check_plan_whole(struct check_func *k, uint32_t stmt)
         enum ptx_space space = ptx_space_is((enum ptx_space)mem[i].space);
         if ((!mem[i].reads && !mem[i].writes) || !check_is_memory(space))
             continue;
-        struct check_access a = {.stmt = stmt, .mem = mem[i], .align = align_of(s->form, &mem[i])};
+        // A proof covers all accesses of the instruction that are checked, or none.
+        if (k->rest && check_prove_covers(k->proof, stmt, i))
+            continue;
+        struct check_access a = {
+            .stmt = stmt, .row = (uint8_t)i, .mem = mem[i], .align = align_of(s->form, &mem[i])};
         if (!is_covered_op(s->form) || mem[i].addr->kind != PTX_ADDR || !has_extent(&mem[i])) {
             k->left.left[why_left(s, &mem[i])]++;
             continue;
@@ -194,7 +198,7 @@ static void ask_about(struct check_func *k, uint32_t at, const struct check_acce
                edit_reg(k->first), edit_reg(k->t), edit_reg(k->base), edit_reg(k->bad), edit_reg(k->size),
                edit_reg(k->limit), edit_imm(most), edit_reg(k->what));
     }
-    check_call(k, at);
+    check_call(k, at, a->stmt);
 }
 
 // --- the instruction ---------------------------------------------------------------------------------------

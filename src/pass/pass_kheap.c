@@ -106,7 +106,7 @@ static const struct row {
     uint8_t nrets, nparams;
 } rows[] = {
     {"malloc", EDIT_PREFIX "kheap_take", 1, 1},
-    {"free", EDIT_PREFIX "kheap_give", 0, 1},
+    {"free", PASS_KHEAP_GIVE, 0, 1},
     {"__cuda_syscall_aligned_malloc", EDIT_PREFIX "kheap_take_aligned", 1, 2},
 };
 enum { MALLOC, FREE, ALIGNED, ROWS };

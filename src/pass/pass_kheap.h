@@ -17,10 +17,14 @@
 #include <stdint.h>
 
 #include "base/str.h"
+#include "ptx/edit.h"
 
 // Registers that the compiler may give to a thread in a rewritten module. A kernel must have room for the
 // functions that it calls, and with so many it can be launched with blocks of any size.
 enum { PASS_KHEAP_REGISTERS = 64 };
+
+// The function that is called in place of free.
+#define PASS_KHEAP_GIVE EDIT_PREFIX "kheap_give"
 
 bool pass_kheap_is(struct str name);  // a function of the driver's that allocates or frees memory in kernels
 

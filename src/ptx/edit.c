@@ -189,16 +189,42 @@ void edit_change_at(struct edit *e, uint64_t key, uint32_t first, uint32_t count
         edit_fail(e, -ENOMEM);
 }
 
-void edit_place_label(struct edit *e, uint32_t stmt, uint32_t label)
+// Puts a statement before the statement `at`.
+static void place(struct edit *e, uint32_t at, struct ptx_stmt s)
 {
-    assert(e->f && stmt <= e->f->nstmts);
-    struct ptx_stmt s = {.kind = PTX_LABEL, .pos = PTX_NONE, .guard = PTX_NONE, .sym = label};
     if (e->error)
         return;
     if (vec_push(&e->made, s))
         edit_fail(e, -ENOMEM);
     else
-        edit_change_at(e, 4 * (uint64_t)stmt + EDIT_KEY_BEFORE, (uint32_t)e->made.len - 1, 1);
+        edit_change_at(e, 4 * (uint64_t)at + EDIT_KEY_BEFORE, (uint32_t)e->made.len - 1, 1);
+}
+
+void edit_place_label(struct edit *e, uint32_t stmt, uint32_t label)
+{
+    assert(e->f && stmt <= e->f->nstmts);
+    place(e, stmt, (struct ptx_stmt){.kind = PTX_LABEL, .pos = PTX_NONE, .guard = PTX_NONE, .sym = label});
+}
+
+uint32_t edit_new_local(struct edit *e, uint32_t bytes)
+{
+    assert(e->f && bytes);
+    struct ptx_var *var = edit_alloc(e, 1, sizeof *var);
+    uint64_t *dims = edit_alloc(e, 1, sizeof *dims);
+    struct str name = edit_name(e, "");
+    if (!var || !dims || e->error)
+        return 0;
+    *dims = bytes;
+    *var = (struct ptx_var){.pos = PTX_NONE,
+                            .space = PTX_SPACE_LOCAL,
+                            .type = PTX_B8,
+                            .vec = 1,
+                            .align = 8,
+                            .ndims = 1,
+                            .dims = dims};
+    var->sym = edit_new_sym(e, (struct ptx_sym){.name = name, .kind = PTX_SYM_VAR, .var = var}, false);
+    place(e, 0, (struct ptx_stmt){.kind = PTX_DECL, .pos = PTX_NONE, .guard = PTX_NONE, .var = var});
+    return var->sym;
 }
 
 void edit_delete(struct edit *e, uint32_t stmt)

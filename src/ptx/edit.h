@@ -83,6 +83,8 @@ struct ptx_operand edit_base(const struct ptx_operand *addr);
 // the module's own. If the module or the text only declares a symbol that both have, the two become one
 // symbol. The text is copied.
 void edit_add(struct edit *e, struct str text);
+// The same behind the module's own items, which the text's initialisers may name.
+void edit_add_last(struct edit *e, struct str text);
 uint32_t edit_find(struct edit *e,
                    struct str name);  // a symbol at module scope; a missing one is -EINVAL
 
@@ -107,6 +109,8 @@ void edit_func(struct edit *e, struct ptx_func *f);  // requires a body; ends th
 
 uint32_t edit_new_reg(struct edit *e, enum ptx_type type);
 uint32_t edit_new_regs(struct edit *e, enum ptx_type type, uint32_t n);  // returns the first of n in a row
+// Declares an array of bytes in local memory, aligned to 8 bytes. Returns its symbol.
+uint32_t edit_new_local(struct edit *e, uint32_t bytes);
 uint32_t edit_new_label(struct edit *e);  // returns a symbol; edit_place_label, or "%0:" in a text, places it
 void edit_place_label(struct edit *e, uint32_t stmt, uint32_t label);  // before the statement
 

@@ -11,6 +11,7 @@
 struct adding {
     struct edit *e;
     struct ptx_module *from;
+    bool last;                      // behind the module's items
     uint32_t *syms;                 // by symbol of `from`: the module's symbol
     const struct ptx_form **forms;  // by index in from->forms
 };
@@ -144,13 +145,13 @@ static void add_item(struct adding *a, struct ptx_item item)
         move_func(a, item.func);
     else
         move_var(a, item.var);
-    if (vec_push(&a->e->items, item))
+    if (a->last ? vec_push(&a->e->defined, item) : vec_push(&a->e->items, item))
         edit_fail(a->e, -ENOMEM);
 }
 
-static void add_module(struct edit *e, struct ptx_module *from)
+static void add_module(struct edit *e, struct ptx_module *from, bool last)
 {
-    struct adding a = {.e = e, .from = from};
+    struct adding a = {.e = e, .from = from, .last = last};
     from->added = e->m->added;
     e->m->added = from;
     a.syms = arena_array(&e->scratch, from->nsyms + 1u, sizeof *a.syms);
@@ -170,7 +171,7 @@ static void add_module(struct edit *e, struct ptx_module *from)
         add_item(&a, from->items[i]);
 }
 
-void edit_add(struct edit *e, struct str text)
+static void add_text(struct edit *e, struct str text, bool last)
 {
     static const char head[] = ".version 9.0\n.target sm_90\n.address_size 64\n";
     size_t len = sizeof head - 1 + text.len;
@@ -183,7 +184,17 @@ void edit_add(struct edit *e, struct str text)
     if (err)
         edit_fail(e, err);
     else
-        add_module(e, from);
+        add_module(e, from, last);
+}
+
+void edit_add(struct edit *e, struct str text)
+{
+    add_text(e, text, false);
+}
+
+void edit_add_last(struct edit *e, struct str text)
+{
+    add_text(e, text, true);
 }
 
 uint32_t edit_find(struct edit *e, struct str name)

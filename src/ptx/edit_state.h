@@ -34,7 +34,7 @@ struct edit {
     VEC(struct edit_text) parsed;
     VEC(struct ptx_item) items;  // to be placed before the module's items
     // Copies of functions: declarations, to be placed before the module's own items, and definitions, behind
-    // them.
+    // them, with what is added last.
     VEC(struct ptx_item) declared, defined;
 
     // The function being edited, NULL if there is none. Changes made in the order of statements are in

@@ -193,6 +193,21 @@ static void good_operands(void **state)
             "\tret;\n}\n");
 }
 
+static void good_local(void **state)
+{
+    struct testing_sink *t = testing_sink_new();
+    struct ptx_module *m = testing_parse(STR(HEAD ".entry k()\n{\n.reg .b64 %d;\nret;\n}\n"));
+    struct edit *e = open_edit(m, t);
+    edit_func(e, func_of(m, "k"));
+    uint32_t r = edit_new_reg(e, PTX_B64), local = edit_new_local(e, 24);
+    edit_before(e, insn(func_of(m, "k"), 0), "cvta.local.u64 %0, %1;\nst.b64 [%0+16], %0;", edit_reg(r),
+                edit_sym(local));
+    becomes(e, m, t,
+            HEAD
+            ".entry k()\n{\n\t.reg .b64 %__moat_0_;\n\t.local .align 8 .b8 __moat_1_[24];\n\t.reg .b64 %d;\n"
+            "\tcvta.local.u64 %__moat_0_, __moat_1_;\n\tst.b64 [%__moat_0_+16], %__moat_0_;\n\tret;\n}\n");
+}
+
 static void good_several_functions(void **state)
 {
     struct testing_sink *t = testing_sink_new();
@@ -538,14 +553,23 @@ static void good_copied_stmts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_insertions),      cmocka_unit_test(good_exits),
-        cmocka_unit_test(good_labels_in_texts), cmocka_unit_test(good_replacing),
-        cmocka_unit_test(good_operands),        cmocka_unit_test(good_several_functions),
-        cmocka_unit_test(good_added_items),     cmocka_unit_test(good_edited_again),
-        cmocka_unit_test(good_parameters),      cmocka_unit_test(good_args),
-        cmocka_unit_test(good_fresh_names),     cmocka_unit_test(bad_texts),
-        cmocka_unit_test(bad_added_items),      cmocka_unit_test(good_without_memory),
-        cmocka_unit_test(good_clone),           cmocka_unit_test(good_copied_stmts),
+        cmocka_unit_test(good_insertions),
+        cmocka_unit_test(good_exits),
+        cmocka_unit_test(good_labels_in_texts),
+        cmocka_unit_test(good_replacing),
+        cmocka_unit_test(good_operands),
+        cmocka_unit_test(good_several_functions),
+        cmocka_unit_test(good_local),
+        cmocka_unit_test(good_added_items),
+        cmocka_unit_test(good_edited_again),
+        cmocka_unit_test(good_parameters),
+        cmocka_unit_test(good_args),
+        cmocka_unit_test(good_fresh_names),
+        cmocka_unit_test(bad_texts),
+        cmocka_unit_test(bad_added_items),
+        cmocka_unit_test(good_without_memory),
+        cmocka_unit_test(good_clone),
+        cmocka_unit_test(good_copied_stmts),
         cmocka_unit_test(good_targets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

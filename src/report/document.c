@@ -19,9 +19,10 @@ void document_say(const struct document *d, const struct report *r, struct out *
     if (r->access)
         out_fmt(o, ": %s of %llu bytes", r->access == REPORT_READ ? "read" : "write",
                 (unsigned long long)r->bytes);
-    if (r->place.kernel) {
-        out_cstr(o, " in kernel ");
-        out_cstr(o, demangle_name(&d->demangle, r->place.kernel));
+    const char *kernel = r->place.kernel, *name = report_device_name(&r->place);
+    if (name) {
+        out_cstr(o, kernel ? " in kernel " : " in function ");
+        out_cstr(o, demangle_name(&d->demangle, name));
     } else if (r->call) {
         out_cstr(o, " in ");
         out_cstr(o, r->call);

@@ -73,7 +73,7 @@ static const char *last_part(const char *path)
 
 const struct report_stack *fold_stack(const struct report *r)
 {
-    bool alone = !r->stack.count && !r->call && !r->place.kernel && !r->place.frames.count;
+    bool alone = !r->stack.count && !r->call && !report_device_name(&r->place) && !r->place.frames.count;
     return r->nbuffers && (r->type == REPORT_LEAK || alone) ? &r->buffers[0].made_at : &r->stack;
 }
 

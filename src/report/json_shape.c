@@ -194,6 +194,24 @@ static const struct json_field proofs_fields[] = {
 };
 #undef AT
 
+#define AT(field) offsetof(struct report_unchecked_kernel, field)
+static const struct json_field unchecked_kernel_fields[] = {
+    FIELD("name", TEXT, AT(name)),
+    ALWAYS("launches", U64, AT(launches)),
+};
+static const struct json_shape unchecked_kernel =
+    SHAPE(struct report_unchecked_kernel, unchecked_kernel_fields);
+#undef AT
+
+#define AT(field) offsetof(struct report_unchecked, field)
+static const struct json_field unchecked_fields[] = {
+    ALWAYS("pid", INT, AT(pid)),
+    FIELD("before", U32, AT(before)),
+    ALWAYS("all", U32, AT(all)),
+    ARRAY("kernels", AT(kernels), AT(nkernels), unchecked_kernel),
+};
+#undef AT
+
 // These two structs have no name: offsets of their fields count from the start of the line.
 #define AT(field) offsetof(struct report_line, field)
 static const struct json_field repeat_fields[] = {
@@ -215,4 +233,5 @@ const struct json_event json_shape_events[JSON_SHAPE_EVENTS] = {
     [REPORT_END] = {"end", AT(end), SHAPE(struct report_end, end_fields)},
     [REPORT_COUNTS] = {"counts", AT(counts), SHAPE(struct report_counts, counts_fields)},
     [REPORT_PROOFS] = {"proofs", AT(proofs), SHAPE(struct report_proofs, proofs_fields)},
+    [REPORT_UNCHECKED] = {"unchecked", AT(unchecked), SHAPE(struct report_unchecked, unchecked_fields)},
 };

@@ -48,7 +48,7 @@ struct json_event {
     size_t offset;  // of its struct in struct report_line
     struct json_shape shape;
 };
-#define JSON_SHAPE_EVENTS 7
+#define JSON_SHAPE_EVENTS 8
 extern const struct json_event json_shape_events[JSON_SHAPE_EVENTS];
 extern const char *const json_shape_access[3];  // by enum report_access
 

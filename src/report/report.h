@@ -72,6 +72,12 @@ struct report_place {
     struct report_stack frames;  // in device code, if there are more than the kernel itself
 };
 
+// Returns the kernel, or the function that a kernel called if the kernel is not known; NULL: neither is.
+static inline const char *report_device_name(const struct report_place *at)
+{
+    return at->kernel ? at->kernel : at->function;
+}
+
 // A buffer that an error is about.
 struct report_buffer {
     uint64_t base, size;
@@ -204,6 +210,20 @@ struct report_proofs {
     const struct report_explained *kernels;
 };
 
+// A kernel that --mode=check let run unchecked.
+struct report_unchecked_kernel {
+    const char *name;
+    uint64_t launches;
+};
+
+// Those of a process, most launches first. A long table comes in several events.
+struct report_unchecked {
+    int pid;
+    uint32_t before, all;  // kernels in earlier events, and in all events
+    uint32_t nkernels;
+    const struct report_unchecked_kernel *kernels;
+};
+
 enum report_event {
     REPORT_START,
     REPORT_ERROR,
@@ -212,6 +232,7 @@ enum report_event {
     REPORT_END,
     REPORT_COUNTS,
     REPORT_PROOFS,
+    REPORT_UNCHECKED,
 };
 
 // One line of a saved report.
@@ -232,6 +253,7 @@ struct report_line {
         struct report_end end;
         struct report_counts counts;
         struct report_proofs proofs;
+        struct report_unchecked unchecked;
     };
 };
 

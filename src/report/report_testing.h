@@ -205,8 +205,18 @@ static inline struct report_line testing_proofs(void)
                                 .proofs = {.pid = 4711, .nkernels = 2, .kernels = testing_explained}};
 }
 
+static const struct report_unchecked_kernel testing_unchecked_kernels[] = {{"_Z5scalePfi", 1000},
+                                                                           {"closed", 7}};
+
+static inline struct report_line testing_unchecked(void)
+{
+    return (struct report_line){
+        .event = REPORT_UNCHECKED,
+        .unchecked = {.pid = 4711, .all = 15, .nkernels = 2, .kernels = testing_unchecked_kernels}};
+}
+
 // All events, and their number.
-enum { TESTING_EVENTS = 10 };
+enum { TESTING_EVENTS = 11 };
 static inline struct report_line testing_event(int i)
 {
     switch (i) {
@@ -219,6 +229,7 @@ static inline struct report_line testing_event(int i)
     case 6: return testing_note();
     case 7: return testing_counts();
     case 8: return testing_proofs();
+    case 9: return testing_unchecked();
     default: return testing_end();
     }
 }

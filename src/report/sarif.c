@@ -322,15 +322,20 @@ static void write_stack(struct sarif *s, const char *message, const struct repor
 static struct place place_of(const struct report *r)
 {
     const struct report_place *at = &r->place;
-    if (at->kernel && at->file)
-        return (struct place){at->file, at->kernel, NULL, NULL, at->line, 0};
+    const char *device = report_device_name(at);
+    const struct report_frame *from =
+        device && report_is_toolkit_header(at->file) ? report_frame_of_program(&r->stack) : NULL;
+    if (from && from->file)
+        return (struct place){from->file, device, NULL, NULL, from->line, 0};
+    if (device && at->file)
+        return (struct place){at->file, device, NULL, NULL, at->line, 0};
     const struct report_stack *stack = &r->stack;
     if (r->type == REPORT_LEAK && r->nbuffers)
         stack = &r->buffers[0].made_at;
     struct place place = place_of_frame(report_frame_of_program(stack));
     // The file is the program's place next to it; readers want one.
-    if (at->kernel || r->nsuspects)
-        place.function = at->kernel ? at->kernel : r->suspects[0];
+    if (device || r->nsuspects)
+        place.function = device ? device : r->suspects[0];
     return place;
 }
 

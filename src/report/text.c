@@ -18,9 +18,10 @@ static bool is_leak(const struct report *r)
 
 static void paint_where(struct text_painter *p, const struct report *r)
 {
-    if (r->place.kernel) {
-        text_buffer_cstr(p->b, " in kernel ");
-        text_paint_name(p, r->place.kernel);
+    const char *kernel = r->place.kernel, *name = report_device_name(&r->place);
+    if (name) {
+        text_buffer_cstr(p->b, kernel ? " in kernel " : " in function ");
+        text_paint_name(p, name);
         if (r->place.file) {
             text_buffer_char(p->b, ' ');
             text_paint_path(p, r->place.file, r->place.line);
@@ -85,7 +86,7 @@ static void paint_access(struct text_painter *p, const struct report *r)
 
 static void paint_instruction(struct text_painter *p, const struct report_place *at)
 {
-    if (at->function) {
+    if (at->function && at->kernel) {
         text_buffer_cstr(p->b, "    in device function ");
         text_paint_name(p, at->function);
         text_buffer_char(p->b, '\n');
@@ -312,14 +313,19 @@ static void paint_suspects(struct text_painter *p, const struct report *r)
 static void paint_summary(struct text_painter *p, const struct report *r)
 {
     const struct report_place *at = &r->place;
-    bool suspects = !at->kernel && r->nsuspects;
+    const char *device = report_device_name(at);
+    bool suspects = !device && r->nsuspects;
     // If the place of the error is not known, the allocation of the buffer is the best place to start from.
-    bool nowhere = !at->kernel && !suspects && !at->file && !r->call && !r->stack.count && r->nbuffers;
+    bool nowhere = !device && !suspects && !at->file && !r->call && !r->stack.count && r->nbuffers;
     const struct report_stack *stack =
         (is_leak(r) && r->nbuffers) || nowhere ? &r->buffers[0].made_at : &r->stack;
-    const struct report_frame *f = at->kernel || suspects ? NULL : report_frame_of_program(stack);
+    const struct report_frame *f = device || suspects ? NULL : report_frame_of_program(stack);
+    // Of a library of templates, as Thrust is, the program's part is the launch.
+    const struct report_frame *from =
+        device && report_is_toolkit_header(at->file) ? report_frame_of_program(stack) : NULL;
+    f = from && from->file ? from : f;
     const char *file = f ? f->file : at->file;
-    const char *name = suspects ? NULL : at->kernel ? at->kernel : f ? f->function : r->call;
+    const char *name = suspects ? NULL : device ? device : f ? f->function : r->call;
     bool bare = f && !file && !name;
     text_paint_colour(p, TEXT_BOLD);
     text_buffer_fmt(p->b, "SUMMARY: moat: %s", report_rows[r->type].name);
@@ -415,6 +421,7 @@ void text_render(struct text_buffer *b, const struct report_line *line, const st
     case REPORT_END: text_summary_end(&p, &line->end); break;
     case REPORT_COUNTS: text_counts(&p, &line->counts); break;
     case REPORT_PROOFS: text_proofs(&p, &line->proofs); break;
+    case REPORT_UNCHECKED: text_unchecked(&p, &line->unchecked); break;
     }
     b->cap = cap;
     if (b->cut) {

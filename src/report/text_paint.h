@@ -36,4 +36,7 @@ void text_counts(struct text_painter *p, const struct report_counts *c);
 // text_proofs.c
 void text_proofs(struct text_painter *p, const struct report_proofs *t);
 
+// text_unchecked.c
+void text_unchecked(struct text_painter *p, const struct report_unchecked *t);
+
 #endif

@@ -43,6 +43,29 @@ static void good_kernel_overflow(void **state)
         "\n");
 }
 
+// All of the kernel is in headers of the toolkit: the program's part is the launch.
+static void good_summary_of_a_launch(void **state)
+{
+    struct report_line l = testing_overflow();
+    l.error.place.file = "/usr/local/cuda-13.0/include/cub/util.cuh";
+    const char *text = render(l, &style);
+    assert_non_null(
+        strstr(text, "in kernel scale(float*, int) /usr/local/cuda-13.0/include/cub/util.cuh:7\n"));
+    assert_non_null(strstr(text, "SUMMARY: moat: heap-buffer-overflow scale.cu:44 in scale(float*, int)\n"));
+}
+
+// Which kernel called the function is not known.
+static void good_function(void **state)
+{
+    struct report_line l = testing_overflow();
+    l.error.place.function = l.error.place.kernel;
+    l.error.place.kernel = NULL;
+    const char *text = render(l, &style);
+    assert_non_null(strstr(text, "0x7f2a00000400 in function scale(float*, int) scale.cu:7\n"));
+    assert_non_null(strstr(text, "SUMMARY: moat: heap-buffer-overflow scale.cu:7 in scale(float*, int)\n"));
+    assert_null(strstr(text, "in device function"));
+}
+
 static void good_everything(void **state)
 {
     assert_string_equal(
@@ -311,6 +334,8 @@ int main(void)
         cmocka_unit_test(good_kernel_fault),
         cmocka_unit_test(bad_nothing_was_watched),
         cmocka_unit_test(good_colours_change_nothing_else),
+        cmocka_unit_test(good_summary_of_a_launch),
+        cmocka_unit_test(good_function),
         cmocka_unit_test(bad_bytes_do_not_reach_the_terminal),
         cmocka_unit_test(bad_room_is_too_small),
         cmocka_unit_test(good_untouched_lines_are_left_out),

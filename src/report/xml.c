@@ -105,7 +105,7 @@ static void put_what(struct out *o, const struct document *d, const struct repor
     out_lit(o, "<text>");
     put_text(o, (struct str){text.buf, text.len});
     out_lit(o, "</text>\n");
-    if (r->place.kernel)
+    if (report_device_name(&r->place))
         put_element(o, 3, "space", space_of(r->type));
     if (r->bytes)
         put_u64(o, 3, "size", r->bytes);
@@ -122,10 +122,11 @@ static void put_what(struct out *o, const struct document *d, const struct repor
 
 static void put_where(struct out *o, const struct document *d, const struct report_place *at)
 {
-    if (!at->kernel)
+    const char *name = report_device_name(at);
+    if (!name)
         return;
     put_open(o, 2, "where");
-    put_element(o, 3, "func", demangle_name(&d->demangle, at->kernel));
+    put_element(o, 3, "func", demangle_name(&d->demangle, name));
     put_element(o, 3, "path", at->file);
     if (at->line)
         put_u64(o, 3, "line", at->line);
@@ -172,7 +173,7 @@ static const char *kind_of(const struct report *r)
 {
     if (r->type == REPORT_LEAK)
         return "Leak";
-    if (!r->place.kernel)
+    if (!report_device_name(&r->place))
         return "Api";
     return r->has_address ? "Precise" : "Imprecise";
 }

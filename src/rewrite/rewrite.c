@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/modes.h"
 #include "core/guard.h"
+#include "image/ptx_store.h"
 #include "track/guard_report.h"
 #include "rewrite/rewrite_about.h"
 #include "rewrite/rewrite_dump.h"
@@ -62,6 +63,8 @@ void rewrite_start(const struct rewrite_client *for_whom)
 {
     client = for_whom;
     open_cache();
+    if (guard.options.cache && guard.options.jit_ptx)
+        ptx_store_use(guard.options.cache_dir, guard.options.cache_size);
     rewrite_dump_start();
     rewrite_on = true;
 }

@@ -281,13 +281,16 @@ static bool is_rewritten(const struct driver_fault *fault)
     return kernels_plain_name(function) != function;
 }
 
-static struct report_place make_place(const struct driver_fault *fault, bool thread_known)
+static struct report_place make_place(const struct guard_finding *finding)
 {
+    const struct driver_fault *fault = finding->fault;
+    const char *name = fault->kernel[0] ? fault->kernel : NULL;
     struct report_place p = {
-        .kernel = fault->kernel[0] ? fault->kernel : NULL,
+        .kernel = finding->in_function ? NULL : name,
+        .function = finding->in_function ? name : NULL,
         .file = fault->source_file[0] ? fault->source_file : NULL,
         .line = fault->source_line,
-        .thread_known = thread_known,
+        .thread_known = finding->thread_known,
         .module = fault->module[0] ? fault->module : NULL,
         .instruction = fault->instruction[0] ? fault->instruction : NULL,
         .ptx_line = is_rewritten(fault) ? 0 : fault->line,
@@ -443,7 +446,7 @@ static void send_error(const struct guard_finding *f, uint32_t stack, int device
     }
     r.buffers = scratch->buffers;
     if (f->fault)
-        r.place = make_place(f->fault, f->thread_known);
+        r.place = make_place(f);
     if (f->note)
         scratch->notes[r.nnotes++] = f->note;
     for (unsigned i = 0; i < GUARD_REPORT_NOTES; i++)
@@ -548,6 +551,11 @@ void guard_report_proofs(const struct report_proofs *proofs)
     send_table(&(struct report_line){.event = REPORT_PROOFS, .proofs = *proofs});
 }
 
+void guard_report_unchecked(const struct report_unchecked *kernels)
+{
+    send_table(&(struct report_line){.event = REPORT_UNCHECKED, .unchecked = *kernels});
+}
+
 static const char *labels[GUARD_COUNTS];  // in place of those in stats.def
 
 void guard_report_relabel(enum guard_count count, const char *label)
@@ -565,6 +573,9 @@ void guard_report_end(void)
 #include "core/stats.def"
 #undef STAT
     };
+#define STAT(id, key, covered, label) _Static_assert(sizeof label <= 81, "the columns of the summary");
+#include "core/stats.def"
+#undef STAT
     struct report_value values[2][GUARD_COUNTS];
     uint32_t count[2] = {0, 0};
     if (summarise)

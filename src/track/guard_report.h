@@ -13,7 +13,7 @@
 #include "track/track.h"
 #include "report/report.h"
 
-enum { GUARD_REPORT_BUFFERS = 8, GUARD_REPORT_NOTES = 2 };
+enum { GUARD_REPORT_BUFFERS = 8, GUARD_REPORT_NOTES = 6 };
 
 struct guard_finding {
     enum report_type type;
@@ -33,7 +33,8 @@ struct guard_finding {
     struct track_copy buffers[GUARD_REPORT_BUFFERS];
     const struct driver_fault *fault;  // what the device recorded; NULL: found in the call itself
     bool thread_known;                 // block and thread of the fault are valid
-    bool by_source;  // errors of one line of the source are equal, whatever instructions it became
+    bool in_function;  // the fault's kernel is a function that kernels call; which one did is not known
+    bool by_source;    // errors of one line of the source are equal, whatever instructions it became
     const char *const *suspects;  // kernels one of which caused the error; may be NULL
     unsigned nsuspects;
     const char *note;                      // one more sentence; may be NULL
@@ -64,6 +65,7 @@ uint64_t guard_report_keyed(const struct guard_finding *finding);
 void guard_report_again(uint64_t key, uint64_t n);
 void guard_report_counts(const struct report_counts *counts);
 void guard_report_proofs(const struct report_proofs *proofs);
+void guard_report_unchecked(const struct report_unchecked *kernels);
 // The summary calls a count by this name in place of the one in stats.def. The text must stay.
 void guard_report_relabel(enum guard_count count, const char *label);
 void guard_report_end(void);

@@ -49,6 +49,7 @@ static struct track_block *queue[TRACK_FREED];
 static struct slab_pool blocks = SLAB_POOL(struct track_block);
 static const struct track_listener *listener;  // NULL: none
 static uint64_t inherited;                     // changes in track_after_fork only
+static _Atomic uint64_t losses;                // see track_losses
 
 // The calling thread's id, its client, and the device of the context that it used last. A new context may get
 // the address of one that ended: `ends` counts ended contexts.
@@ -156,12 +157,28 @@ static void leave_queue(const struct track_block *b)
         *place = NULL;
 }
 
+// Requires the lock. Call it after the change, so that a thread that sees the number sees the change too.
+static void note_loss(void)
+{
+    // Release: pairs with track_losses. Only the holder of the lock writes it.
+    atomic_store_explicit(&losses, atomic_load_explicit(&losses, memory_order_relaxed) + 1,
+                          memory_order_release);
+}
+
+uint64_t track_losses(void)
+{
+    // Acquire: pairs with note_loss.
+    return atomic_load_explicit(&losses, memory_order_acquire);
+}
+
 // Requires the lock. Queues a block to be retired that is in no index any more, so that no new reader finds
 // it.
 static void retire_later(struct track_block *b)
 {
     if (is_freed(b))
         leave_queue(b);
+    else
+        note_loss();
     b->range.retired.release = release;
     b->range.retired.next = registry.first_removed;
     registry.first_removed = &b->range.retired;
@@ -217,6 +234,8 @@ static int put(struct track_block *b)
     if (former)
         retire_later((struct track_block *)former);
     registry.any_announced |= index == &registry.announced;
+    if (index == &registry.announced)
+        note_loss();  // a pointer into the larger block now points into the smaller one
     // An allocator did not withdraw the blocks that it had announced in memory that was there before.
     if (index == &registry.memory && b->facts.family != TRACK_REGISTERED && registry.any_announced)
         clear_range(&registry.announced, b->range.base, end);
@@ -244,6 +263,7 @@ static void mark_freed(struct track_block *b, enum driver_id call, uint32_t stac
     registry.queue_last++;
     // Release: pairs with is_freed.
     atomic_store_explicit(&b->freed, true, memory_order_release);
+    note_loss();
 }
 
 // Requires the lock.

@@ -153,6 +153,11 @@ struct track_block *track_after(uint64_t address, uint64_t end);
 
 size_t track_count(void);  // live blocks; needs no epoch section
 
+// Returns a number that grows whenever a pointer may have lost memory that it could be used for: a block was
+// freed or forgotten, or one was announced inside another. As long as it stays the same, each address in a
+// live block is in that block.
+uint64_t track_losses(void);
+
 // Blocks up to this serial were inherited from the process that forked this one.
 uint64_t track_inherited(void);
 

@@ -376,7 +376,17 @@ static void use_fuel(void)
 static void advance(char kind, int bits, int i, bool rising, int step)
 {
     int t = g.nr;
-    switch (below(12)) {
+    switch (below(14)) {
+    case 12:
+        both(below(2) ? "xor.b%d %%%c%d, %%%c%d, %d;\n" : "and.b%d %%%c%d, %%%c%d, %d;\n", bits, kind, i,
+             kind, i, (int)below(below(2) ? 2 : 70));
+        return;
+    case 13:
+        if (below(3))
+            both("sub.s%d %%%c%d, %d, %%%c%d;\n", bits, kind, i, (int)below(below(2) ? 2 : 70), kind, i);
+        else
+            both("rem.%s%d %%%c%d, %%%c%d, %d;\n", sign(), bits, kind, i, kind, i, 1 + (int)below(9));
+        return;
     case 0:
         if (rising)
             both("mul.lo.s%d %%%c%d, %%%c%d, %d;\n", bits, kind, i, kind, i, 2 + (int)below(3));
@@ -445,6 +455,41 @@ static void loop(int depth)
     offer(wide ? &g.d : &g.r, i);
 }
 
+// The rounds that a compiler puts before an unrolled loop: their number is the low bits of that of all
+// rounds, which is computed from a maximum. Now and then some of it is wrong.
+static void remainder_loop(int depth)
+{
+    int top = g.nlabels++, end = g.nlabels++, pred = g.np++, i = g.nr++, most = g.nr++, count = g.nr++;
+    unsigned shift = below(7);
+    int step = 1 << shift, less = below(5) ? 0 : (int)below(2 * (unsigned)step + 1), limit = pick(&g.r);
+    const char *type = below(6) ? "s" : "u";
+    both("mov.u32 %%r%d, %%r%d;\n", i, pick(&g.r));
+    if (below(4))
+        both("min.s32 %%r%d, %%r%d, %d;\n", limit = g.nr++, pick(&g.r), 1 + (int)below(2000));
+    if (below(8))
+        both("setp.ge.%s32 %%p%d, %%r%d, %%r%d;\n@%%p%d bra L%d;\n", type, pred, i, limit, pred, end);
+    both("add.s32 %%r%d, %%r%d, %d;\nmax.%s32 %%r%d, %%r%d, %%r%d;\n", most, i, step - less, type, most, most,
+         limit);
+    both("add.s32 %%r%d, %%r%d, %d;\nsub.s32 %%r%d, %%r%d, %%r%d;\n", count, most, below(5) ? -1 : step - 1,
+         count, count, i);
+    if (below(2))
+        both("shr.u32 %%r%d, %%r%d, %u;\n", count, count, shift);
+    else
+        both("div.%s32 %%r%d, %%r%d, %d;\n", below(4) ? "u" : "s", count, count, step);
+    if (below(4))
+        both("and.b32 %%r%d, %%r%d, %d;\n", count, count, below(2) ? 3 : 1);
+    both("setp.eq.s32 %%p%d, %%r%d, 0;\n@%%p%d bra L%d;\nL%d:\n", pred, count, pred, end, top);
+    use_fuel();
+    struct marks m = mark();
+    offer(&g.r, i);
+    access_memory();
+    statements((int)below(3), depth - 1);
+    release(m);
+    both("add.s32 %%r%d, %%r%d, %d;\nadd.s32 %%r%d, %%r%d, -1;\n", i, i, step, count, count);
+    both("setp.ne.s32 %%p%d, %%r%d, 0;\n@%%p%d bra L%d;\nL%d:\n", pred, count, pred, top, end);
+    offer(&g.r, i);
+}
+
 static void statements(int n, int depth)
 {
     for (int k = 0; k < n && g.budget > 0; k++) {
@@ -458,8 +503,10 @@ static void statements(int n, int depth)
                 branch(depth);
             break;
         case 4:
-            if (depth > 0)
+            if (depth > 0 && below(4))
                 loop(depth);
+            else if (depth > 0)
+                remainder_loop(depth);
             break;
         case 5: predicate(); break;
         case 6: value64(); break;
@@ -607,6 +654,10 @@ static bool agrees(int k, const struct proof_bound *b, const int64_t *log, const
             ? root->kind != PROOF_ROOT_SHARED
             : root->kind != PROOF_ROOT_PARAM || root->param != 1u + (unsigned)g.access[k].root)
         return false;
+    *why = "an address is not of its residue";
+    for (int i = 0; i < 2 && log[0] <= log[1]; i++)
+        if (((uint64_t)log[i] - b->residue) & ((1u << b->power) - 1))
+            return false;
     *why = "an access lies outside of its bound";
     return log[0] >= b->lowest && log[1] + g.access[k].bytes - 1 <= b->highest;
 }

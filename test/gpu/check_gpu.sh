@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # --mode=check on a real GPU: random kernels of every class (test/guard/check_classes.sh), programs with
-# errors and their twins (check_mode.sh, check_spaces.sh, check_proofs.sh), and random kernels whose reports
-# and results must be those of the CPU device. The table goes to the file SECTION names, if any:
+# errors and their twins (check_mode.sh, check_spaces.sh, check_proofs.sh, check_kheap.sh, check_memory.sh,
+# check_races.sh, check_linked.sh, check_graphs.sh), and random kernels whose reports and results must be those of the CPU
+# device. The table goes to the file SECTION names, if any:
 # bench/section check-errors-gpu <FILE puts it into doc/results.md.
+scripts='check_mode check_spaces check_proofs check_kheap check_memory check_races check_linked check_graphs'
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }
@@ -21,7 +23,7 @@ run() {  # run DEVICE SEED: source lines of errors in $T/DEVICE.lines, the progr
 }
 TEST_ALL=1 GUARD_DEVICE=gpu test/guard/check_classes.sh >"$T/random" 2>&1
 note $? "check_classes: $(tail -n 20 "$T/random")"
-for script in check_mode check_spaces check_proofs; do
+for script in $scripts; do
     GUARD_DEVICE=gpu test/guard/$script.sh >"$T/$script" 2>&1
     note $? "$script: $(tail -n 20 "$T/$script")"
     echo "$script: $(tail -n 1 "$T/$script")"
@@ -39,7 +41,7 @@ if [ -n "${SECTION:-}" ]; then
         bench/machine
         echo
         echo "1,000 random kernels for each class, with proofs and without: $(tail -n 1 "$T/random")."
-        for script in check_mode check_spaces check_proofs; do
+        for script in $scripts; do
             echo "Programs of \`$script.sh\`: $(tail -n 1 "$T/$script")."
         done
         echo "All classes, and 4 rounds of 500 kernels compared with the CPU device: $failed failed."

@@ -6,7 +6,7 @@
 //   bad LINE TYPE KIND BYTES THREAD BASE SIZE          one report with this line; BASE is 0 for a variable
 //
 // CLASS: adjacent, far, freed, late (freed some allocations ago), misaligned, or idioms: correct code of
-// unusual kinds.
+// unusual kinds. With "heap-" before it, buffers are taken from malloc and freed by kernels.
 // A kernel is one warp. The access of one thread is the one in question; the others do the same at an offset
 // that is right.
 #include "check_random.h"
@@ -49,6 +49,69 @@ struct run {
     CUdeviceptr target, other, holder, out;
     int64_t wrong, right;  // offsets
 };
+
+// --- buffers -----------------------------------------------------------------------------------------------
+
+// Memory of malloc in kernels; `place` is where a kernel stores a pointer.
+static struct {
+    bool on;
+    CUfunction take, give;
+    CUdeviceptr place;
+} heap;
+
+#define MALLOC                                                \
+    ".extern .func (.param .b64 r) malloc (.param .b64 n);\n" \
+    ".extern .func free (.param .b64 p);\n"
+static const char heap_text[] =
+    ".version 7.0\n.target sm_75\n.address_size 64\n" MALLOC
+    ".visible .entry take(.param .u64 n, .param .u64 to)\n{\n    .reg .u64 %n, %p;\n"
+    "    ld.param.u64 %n, [n];\n    {\n    .param .b64 a;\n    .param .b64 b;\n    st.param.b64 [a], %n;\n"
+    "    call.uni (b), malloc, (a);\n    ld.param.b64 %p, [b];\n    }\n    ld.param.u64 %n, [to];\n"
+    "    st.global.u64 [%n], %p;\n    ret;\n}\n"
+    ".visible .entry give(.param .u64 p)\n{\n    .reg .u64 %p;\n    ld.param.u64 %p, [p];\n    {\n"
+    "    .param .b64 a;\n    st.param.b64 [a], %p;\n    call.uni free, (a);\n    }\n    ret;\n}\n";
+
+static void start_heap(void)
+{
+    CUmodule module;
+    // Freed buffers must not be used again while their cases run.
+    NEED(d.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (size_t)256 << 20));
+    NEED(d.cuModuleLoadData(&module, heap_text));
+    NEED(d.cuModuleGetFunction(&heap.take, module, "take"));
+    NEED(d.cuModuleGetFunction(&heap.give, module, "give"));
+    NEED(d.cuMemAlloc_v2(&heap.place, 8));
+    heap.on = true;
+}
+
+static void run_alone(CUfunction f, void **arguments)
+{
+    NEED(d.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
+    NEED(d.cuCtxSynchronize());
+}
+
+static CUdeviceptr take(uint64_t size)
+{
+    CUdeviceptr p = 0;
+    void *arguments[] = {&size, &heap.place};
+    if (!heap.on) {
+        NEED(d.cuMemAlloc_v2(&p, size));
+        return p;
+    }
+    run_alone(heap.take, arguments);
+    NEED(d.cuMemcpyDtoH_v2(&p, heap.place, sizeof p));
+    if (!p)
+        printf("malloc has no memory\n");
+    return p;
+}
+
+static void give(CUdeviceptr p)
+{
+    void *arguments[] = {&p};
+    if (heap.on)
+        run_alone(heap.give, arguments);
+    else
+        NEED(d.cuMemFree_v2(p));
+}
 
 // --- the kernel --------------------------------------------------------------------------------------------
 
@@ -116,11 +179,11 @@ static void put_loop(const struct plan *p, unsigned n)
 static void put_functions(const struct plan *p, const struct run *r, unsigned n)
 {
     if (p->root == BY_RESULT)
-        put(".func (.param .b64 r) first_%u(.param .b64 m, .param .b64 n)\n.noinline\n{\n    .reg .b64 %%m;\n"
+        put(".func (.param .b64 r) first_%u(.param .b64 m, .param .b64 n)\n{\n    .reg .b64 %%m;\n"
             "    ld.param.b64 %%m, [m];\n    st.param.b64 [r], %%m;\n    ret;\n}\n",
             n);
     if (p->root == BY_RESULT_SUM)
-        put(".func (.param .b64 r) moved_%u(.param .b64 m, .param .b64 d)\n.noinline\n{\n"
+        put(".func (.param .b64 r) moved_%u(.param .b64 m, .param .b64 d)\n{\n"
             "    .reg .b64 %%m, %%d;\n    ld.param.b64 %%m, [m];\n    ld.param.b64 %%d, [d];\n"
             "    mul.lo.s64 %%d, %%d, 1;\n    add.s64 %%m, %%d, %%m;\n    cvta.to.global.u64 %%d, %%m;\n    "
             "st.param.b64 [r], %%d;\n"
@@ -128,17 +191,17 @@ static void put_functions(const struct plan *p, const struct run *r, unsigned n)
             n);
     if (p->root != BY_CALL && p->root != BY_CALL_SUM)
         return;
-    const char *shape = p->passing == IN_STRUCTURE ? ".align 8 .b8 p[24]" : ".b64 p";
-    put(".func (.param .b64 r) access_%u(.param %s, .param .b64 o, .param .b64 d)\n.noinline\n{\n%s%s", n,
-        shape, REGISTERS, CONSTANTS);
+    const char *shape = p->passing == IN_STRUCTURE ? ".align 16 .b8 p[32]" : ".b64 p";
+    put(".func (.param .b64 r) access_%u(.param %s, .param .b64 o, .param .b64 d)\n{\n%s%s", n, shape,
+        REGISTERS, CONSTANTS);
     put("    ld.param.b64 %%p, [p+%u];\n    ld.param.b64 %%o, [o];\n    ld.param.b64 %%d, [d];\n"
         "    setp.eq.u64 %%always, %%p, %%p;\n",
-        p->passing == IN_STRUCTURE ? 8 : 0);
+        p->passing == IN_STRUCTURE ? 16 : 0);
     int64_t late = p->root == BY_CALL ? put_sum(p, r) : (put("    mov.u64 %%a, %%p;\n"), 0);
     put_access(p, late);
     put("    st.param.b64 [r], %%v;\n    ret;\n}\n");
     if (p->passing == BY_ANOTHER)
-        put(".func (.param .b64 r) outer_%u(.param .b64 o, .param .b64 p, .param .b64 d)\n.noinline\n{\n"
+        put(".func (.param .b64 r) outer_%u(.param .b64 o, .param .b64 p, .param .b64 d)\n{\n"
             "    .reg .b64 %%p, %%v;\n    .reg .b64 %%o, %%d;\n    ld.param.b64 %%p, [p];\n"
             "    ld.param.b64 %%o, [o];\n    ld.param.b64 %%d, [d];\n    {\n    .param .b64 r1;\n"
             "    .param .b64 m;\n    .param .b64 n;\n    .param .b64 l;\n    st.param.b64 [m], %%p;\n"
@@ -163,9 +226,9 @@ static void put_call(const struct plan *p, const struct run *r, unsigned n)
     }
     bool in_structure = p->passing == IN_STRUCTURE;
     put("    {\n    .param .b64 r;\n    .param %s;\n    .param .b64 n;\n    .param .b64 l;\n",
-        in_structure ? ".align 8 .b8 m[24]" : ".b64 m");
+        in_structure ? ".align 16 .b8 m[32]" : ".b64 m");
     if (in_structure)
-        put("    st.param.v2.b64 [m+8], {%s, %%o};\n", pointer);
+        put("    st.param.v2.b64 [m+16], {%s, %%o};\n", pointer);
     else
         put("    st.param.b64 [m], %s;\n", pointer);
     put("    st.param.b64 [n], %%o;\n    st.param.b64 [l], %%d;\n");
@@ -234,7 +297,7 @@ static struct plan plan_case(const char *class, unsigned number)
         p.idiom = 1 + dice(IDIOMS - 1);
         p.root = dice(BY_VARIABLE);
     }
-    if (p.root == BY_VARIABLE && (is_freed(class) || in(class, "far")))
+    if (p.root == BY_VARIABLE && (is_freed(class) || in(class, "far") || heap.on))
         p.root = BY_PARAMETER;
     p.size = p.access.width + dice(dice(3) ? 600 : MOST);
     p.other_size = p.access.width + dice(dice(3) ? 600 : MOST);
@@ -339,12 +402,11 @@ static void launch(CUfunction kernel, const struct plan *p, struct run *r)
 
 static void free_target(struct run *r, const char *class)
 {
-    NEED(d.cuMemFree_v2(r->target));
+    give(r->target);
     for (unsigned i = 0; in(class, "late") && i < 3; i++) {
-        CUdeviceptr p;
-        NEED(d.cuMemAlloc_v2(&p, 1 + dice(MOST)));
+        CUdeviceptr p = take(1 + dice(MOST));
         if (dice(2))
-            NEED(d.cuMemFree_v2(p));
+            give(p);
     }
 }
 
@@ -381,8 +443,8 @@ static void run_case(CUmodule module, const struct plan *p, struct run *r, bool 
                is_freed(class) ? 0 : p->thread, variable ? 0 : (unsigned long long)r->target,
                (unsigned long long)p->size, p->root, p->sum, p->access.op, p->generic ? " generic" : "");
     if (!is_freed(class))
-        NEED(d.cuMemFree_v2(r->target));
-    NEED(d.cuMemFree_v2(r->other));
+        give(r->target);
+    give(r->other);
 }
 
 static void run_batch(unsigned first, unsigned count, const char *class, CUdeviceptr holder, CUdeviceptr out)
@@ -393,11 +455,14 @@ static void run_batch(unsigned first, unsigned count, const char *class, CUdevic
     CUmodule module;
     used = 0;
     put(".version 7.0\n.target sm_75\n.address_size 64\n.file 1 \"random.cu\"\n");
+    // Kernels of a module that calls malloc look pointers up in its heap at once; others ask at each access.
+    if (heap.on && dice(2))
+        put(MALLOC);
     for (unsigned i = 0; i < count; i++) {
         plans[i] = plan_case(class, first + i);
         runs[i] = (struct run){.holder = holder, .out = out};
-        NEED(d.cuMemAlloc_v2(&runs[i].target, plans[i].size));
-        NEED(d.cuMemAlloc_v2(&runs[i].other, plans[i].other_size));
+        runs[i].target = take(plans[i].size);
+        runs[i].other = take(plans[i].other_size);
         bad[i] = choose(&plans[i], &runs[i], class);
         put_kernel(&plans[i], &runs[i], i);
     }
@@ -426,8 +491,13 @@ int main(int argc, char **argv)
     NEED(d.cuCtxSetCurrent(context));
     NEED(d.cuMemAlloc_v2(&holder, 16));
     NEED(d.cuMemAlloc_v2(&out, 8 * WARP));
+    const char *class = argv[3];
+    if (strncmp(class, "heap-", 5) == 0) {
+        class += 5;
+        start_heap();
+    }
     for (unsigned i = 0; i < cases; i += BATCH)
-        run_batch(i, cases - i < BATCH ? cases - i : BATCH, argv[3], holder, out);
+        run_batch(i, cases - i < BATCH ? cases - i : BATCH, class, holder, out);
     printf("done %u\n", cases);
     return 0;
 }

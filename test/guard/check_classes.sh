@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # slow
 # Random kernels under --mode=check: accesses next to a buffer, far inside another one, to freed buffers, at
-# once and later, through roots of every kind, and accesses of variables in every other space; each wrong one
+# once and later, through roots of every kind, in memory from malloc in kernels too, and accesses of variables
+# in every other space; each wrong one
 # is reported once with type, line, thread and buffer, no correct one is, wrong stores change nothing, and
 # wrong loads give 0; with proofs and without.
 set -u
@@ -26,6 +27,7 @@ while read -r program class proofs; do
         tail -5 "$T/err"
     fi
 done < <(printf '%s\n' check_classes\ {adjacent,far,freed,late,idioms,misaligned}\ {on,off} \
+    check_classes\ heap-{adjacent,far,freed,late,idioms,misaligned}\ {on,off} \
     check_places\ {shared,local,constant,parameter}\ {on,off})
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -258,6 +258,52 @@ static void module_variable(bool bad)
     wait();
 }
 
+// The address of a variable that the host cannot name comes from memory.
+static __device__ int hidden[16], behind[16];
+static __constant__ int constants[16] = {1}, more_constants[16] = {1};
+struct places {
+    int *hidden, *behind;
+    const int *constants, *more;
+};
+
+static __global__ void store_places(places *p)
+{
+    *p = {hidden, behind, constants, more_constants};
+}
+
+static __global__ void by_place(places *p, int n)
+{
+    for (int i = 0; i < n; i++)
+        p->hidden[i] = p->behind[i % 16] + 1;
+}
+
+static void loaded_variable(bool bad)
+{
+    places *p = take<places>(1);
+    int out[16];
+    store_places<<<1, 1>>>(p);
+    by_place<<<1, 1>>>(p, 16 + bad);
+    wait();
+    NEED(cudaMemcpyFromSymbol(out, behind, sizeof out));
+    if (out[0])
+        exit(3);
+}
+
+static __global__ void by_constant_place(places *p, int n, int *out)
+{
+    for (int i = 0; i < n; i++)
+        *out += p->constants[i] + p->more[i % 16];
+}
+
+static void loaded_constant(bool bad)
+{
+    places *p = take<places>(1);
+    int *out = take<int>(1);
+    store_places<<<1, 1>>>(p);
+    by_constant_place<<<1, 1>>>(p, 16 + bad, out);
+    wait();
+}
+
 static __device__ __noinline__ void set(int *p, int v)
 {
     *p = v;
@@ -337,6 +383,53 @@ static void through_a_pointer(bool bad)
     wait();
 }
 
+// Another kernel calls the same function before, at the same time and after.
+static __global__ void by_pointer_too(int *a, int which)
+{
+    setters[which](a, 6);
+}
+
+static void second_through_a_pointer(bool bad)
+{
+    int *a = take<int>(10), *b = take<int>(10);
+    cudaStream_t s;
+    NEED(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    by_pointer_too<<<1, 1>>>(a, 1);
+    by_pointer_too<<<300, 64, 0, s>>>(a, 1);
+    by_pointer<<<3, 1>>>(b + 8 + bad, 1);
+    by_pointer_too<<<1, 1>>>(a, 0);
+    wait();
+}
+
+// A pointer to the host's memory, which the device may not access.
+static void host_pointer(bool bad)
+{
+    static int own[16];
+    int *heap = (int *)malloc(1 << 24), here = 0;
+    int *of[] = {own, heap, &here};
+    fill<<<1, 1>>>(take<int>(16), 0l, 16l);
+    wait();
+    if (bad)
+        store_at<<<1, 1>>>(of[2], 0l);
+    else
+        store_at<<<1, 1>>>(take<int>(16), 0l);
+    cudaError_t r = cudaDeviceSynchronize();
+    exit(bad ? r == cudaSuccess : r != cudaSuccess);
+}
+
+static __global__ void trap(const int *a)
+{
+    if (*a == 0)
+        __trap();
+}
+
+static void own_trap(bool bad)
+{
+    if (bad)
+        trap<<<1, 1>>>(take<int>(1));
+    wait();
+}
+
 static void async(bool bad)
 {
     int *a;
@@ -368,6 +461,38 @@ static void graph(bool bad)
         NEED(cudaGraphLaunch(e, s));
     NEED(cudaStreamSynchronize(s));
     wait();
+}
+
+// Memory that a graph allocates: blocks of one graph may share addresses, and a graph that runs again has the
+// same ones.
+static void graph_memory(bool bad)
+{
+    cudaStream_t s;
+    cudaGraph_t g;
+    cudaGraphExec_t exec;
+    int *a, *b, *c, last[2], *out = take<int>(2);
+    NEED(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    NEED(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    NEED(cudaMallocAsync(&a, 100 * sizeof *a, s));
+    fill<<<1, 64, 0, s>>>(a, 0l, 100l);
+    NEED(cudaFreeAsync(a, s));
+    NEED(cudaMallocAsync(&b, 5000 * sizeof *b, s));
+    fill<<<1, 64, 0, s>>>(b, 0l, 5000l);
+    NEED(cudaMemcpyAsync(out, b + 4999, sizeof *b, cudaMemcpyDeviceToDevice, s));
+    NEED(cudaMallocAsync(&c, 1000 * sizeof *c, s));
+    fill<<<1, 64, 0, s>>>(c, 0l, 1000l + bad);
+    NEED(cudaMemcpyAsync(out + 1, c + 999, sizeof *c, cudaMemcpyDeviceToDevice, s));
+    NEED(cudaFreeAsync(b, s));
+    NEED(cudaFreeAsync(c, s));
+    NEED(cudaStreamEndCapture(s, &g));
+    NEED(cudaGraphInstantiate(&exec, g, 0));
+    for (int i = 0; i < 3; i++) {
+        NEED(cudaGraphLaunch(exec, s));
+        NEED(cudaStreamSynchronize(s));
+        NEED(cudaMemcpy(last, out, sizeof last, cudaMemcpyDeviceToHost));
+        if (last[0] != 4999 || last[1] != 999)
+            exit(3);
+    }
 }
 
 static void managed(bool bad)
@@ -448,12 +573,16 @@ static const struct check_case cases[] = {
     {"differences", differences, "heap-buffer-overflow"},
     {"atomics", atomics, "heap-buffer-overflow"},
     {"module_variable", module_variable, "global-buffer-overflow"},
+    {"loaded_variable", loaded_variable, "global-buffer-overflow"},
+    {"loaded_constant", loaded_constant, "global-buffer-overflow"},
     {"in_a_function", in_a_function, "heap-buffer-overflow"},
     {"passed_far", passed_far, "heap-buffer-overflow|heap-buffer-underflow"},
     {"returned_far", returned_far, "heap-buffer-overflow|heap-buffer-underflow"},
     {"through_a_pointer", through_a_pointer, "heap-buffer-overflow"},
+    {"second_through_a_pointer", second_through_a_pointer, "heap-buffer-overflow"},
     {"async", async, "heap-use-after-free"},
     {"graph", graph, "heap-buffer-overflow"},
+    {"graph_memory", graph_memory, "heap-buffer-overflow"},
     {"managed", managed, "heap-buffer-overflow"},
     {"pinned", pinned, "heap-buffer-overflow"},
     {"a_million", a_million, "heap-buffer-overflow"},
@@ -465,6 +594,12 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[2], "stale")) {
         stale(!strcmp(argv[1], "bad"));
+        return 0;
+    }
+    if (argc == 3 && !strcmp(argv[2], "host_pointer"))
+        host_pointer(!strcmp(argv[1], "bad"));
+    if (argc == 3 && !strcmp(argv[2], "own_trap")) {
+        own_trap(!strcmp(argv[1], "bad"));
         return 0;
     }
     return check_main(argc, argv, cases);

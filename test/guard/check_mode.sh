@@ -36,13 +36,15 @@ lacks() {  # lacks NAME: prints what a report should show and does not
     grep -Eq '^(READ|WRITE) of size [0-9]+ by thread \([0-9]+,0,0\) in block' "$T/log" ||
         echo 'the thread is not named'
     grep -q 'PTX line [0-9]*: ' "$T/log" || echo 'no PTX line'
-    # A function that kernels call does not know by which launch.
-    [[ $1 == in_a_function || $1 == passed_far || $1 == through_a_pointer ]] ||
-        grep -q "^launched by cuLaunchKernel at:" "$T/log" ||
+    grep -q "^launched by cuLaunchKernel at:" "$T/log" ||
         echo 'the launch is not shown'
     ! grep -q '__device_stub_' "$T/log" || echo 'frames of nvcc'
-    kernels="fill|sum|copy4|store_at|walk|rows|views|from_one|backwards|count|variable|set|by_"
+    kernels="fill|sum|copy4|store_at|walk|rows|views|from_one|backwards|count|variable|by_"
     grep -Eq "in kernel .*($kernels)" "$T/log" || echo 'the kernel is not named'
+    [[ $1 != in_a_function && $1 != passed_far && $1 != *through_a_pointer ]] ||
+        grep -q '^    #0 .*::set.* .*check_errors.cu:[0-9]*$' "$T/log" || echo 'the function is not named'
+    [[ $1 != second_through_a_pointer ]] || grep -q 'in kernel by_pointer(' "$T/log" ||
+        echo 'another kernel is named'
     [[ $1 == null || $1 == module_variable ]] || grep -q '^allocated by' "$T/log" || echo 'no allocation'
     [ "$1" != module_variable ] || grep -q '^note: it is .* the variable .* bytes at 0x' "$T/log" ||
         echo 'the variable is not named'
@@ -69,6 +71,14 @@ run "$T/app"
     grep -q '^note: the same line also writes to this address$' "$T/log" &&
     grep -q 'report 1 was seen 2 times' "$T/log"
 verdict $? 'a line that reads and writes'
+# Where its address came from, with the numbers of the thread.
+index='blockIdx.x\*blockDim.x + threadIdx.x'
+grep -q "^note: the address is p0 + 4\*($index): element 262144, and the buffer has 262144 of 4" "$T/log" &&
+    grep -q "^note: it is reached if $index <= p2, here 262144 <= 262144$" "$T/log"
+verdict $? 'the index'
+run "$T/check_errors" bad write_before
+grep -q '^note: the address is p0 + 2\*(threadIdx.x + p1 + blockDim.x\*k1) with k1 = 0: element -1, ' "$T/log"
+verdict $? 'the index in a loop'
 
 # A million wrong accesses: few records, all of them counted.
 run "$T/check_errors" bad a_million
@@ -79,8 +89,13 @@ verdict $? 'nothing is dropped'
 
 # The kernel ends at the first error, and the program's next call fails.
 run --on-error=trap "$T/check_errors" bad write_past
-[ "$status" = 97 ] && [[ $found == heap-buffer-overflow* ]] && grep -q 'cudaDeviceSynchronize' "$T/log"
+[ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ] && grep -q '^31: cudaDeviceSynchronize' "$T/log" &&
+    grep -q '^note: the kernel was ended by --on-error=trap$' "$T/log"
 verdict $? '--on-error=trap'
+# A trap of the program's own is an error.
+run --on-error=trap "$T/check_errors" bad own_trap
+[ "$status" = 97 ] && [ "$found" = kernel-fault ]
+verdict $? 'a trap of the program'
 ! grep -q '__moat_\|(0x0)\|could not be updated' "$T/log"
 verdict $? 'a fault of rewritten code has the names of the program'
 
@@ -89,18 +104,46 @@ run --halt-on-error "$T/check_errors" bad host_idle
 [ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ] && ! grep -q 'went on' "$T/log"
 verdict $? '--halt-on-error'
 
+# The memory is not the device's, and the kernel ends: one report, with the launch. Some systems let a GPU
+# access it.
+if [ "${GUARD_DEVICE:-cpu}" = cpu ]; then
+    run "$T/check_errors" bad host_pointer
+    [ "$status" = 97 ] && [ "$found" = wild-access ] &&
+        grep -q 'in kernel store_at(.*check_errors.cu:71' "$T/log" &&
+        grep -q '^launched by cuLaunchKernel at:' "$T/log" &&
+        grep -q '^note: it has ended the kernel$' "$T/log" &&
+        grep -q '^note: the pointer 0x[0-9a-f]* is host memory: the stack of the program$' "$T/log"
+    verdict $? 'a pointer to the host'
+fi
+run "$T/check_errors" good host_pointer
+[ "$status" = 0 ] && [ -z "$found" ]
+verdict $? 'no pointer to the host'
+
 # A kernel that is not checked: a freed buffer among its arguments is worth a note, and is no error.
 run --kernel-name=fill "$T/check_errors" bad stale
 [ "$status" = 0 ] && [ -z "$found" ] &&
     grep -q 'ignores.* runs unchecked, was passed 0x.* as argument 3: that is 20 bytes into a 400' "$T/log" &&
-    grep -Eq 'were passed a pointer into a freed buffer +1$' "$T/log"
+    grep -Eq 'were passed a pointer into a freed buffer +1$' "$T/log" &&
+    grep -A 2 'moat: kernels that ran unchecked$' "$T/log" | grep -Eq '^ +1  ignores\('
 verdict $? 'a freed argument'
 run --kernel-name=fill "$T/check_errors" good stale
 [ "$status" = 0 ] && [ -z "$found" ] && ! grep -q 'was passed' "$T/log"
 verdict $? 'no freed argument'
 run "$T/check_errors" bad stale
-[ "$status" = 0 ] && [ -z "$found" ] && ! grep -q 'was passed' "$T/log"
+[ "$status" = 0 ] && [ -z "$found" ] && ! grep -q 'was passed\|ran unchecked' "$T/log"
 verdict $? 'a freed argument that is not used'
+
+# A kernel that is not checked calls a function through a pointer, before the module knows the table; and
+# after: then the report says that the kernel is not known.
+run --kernel-name=fill "$T/check_errors" good through_a_pointer
+[ "$status" = 0 ] && [ -z "$found" ]
+verdict $? 'an unchecked kernel calls a checked function'
+run --kernel-name=by_pointer_too "$T/check_errors" bad second_through_a_pointer
+[ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ] &&
+    grep -q 'in function .*set(.*check_errors.cu:[0-9]' "$T/log" &&
+    grep -q '^note: the kernel that called it is not known; launched last:.* by_pointer(' "$T/log" &&
+    grep -q '^SUMMARY:.*check_errors.cu:[0-9]* in .*set(' "$T/log"
+verdict $? 'a function of an unknown kernel'
 
 # From the cache, everything is known as at the first time.
 run "$T/check_errors" bad write_past

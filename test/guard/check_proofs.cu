@@ -3,6 +3,9 @@
 // check_cases.cuh. The twins differ in what a proof has to look at: the size of a buffer, whether it is
 // freed, an argument, the shape of the launch, the alignment of a pointer. Every program launches a correct
 // kernel with the same scalars first, so that a proof that is remembered must not be used for other buffers.
+#include <cuda_pipeline.h>
+#include <mma.h>
+
 #include "check_cases.cuh"
 
 __global__ void scale(float *x, int n)
@@ -35,6 +38,38 @@ __global__ void tile(float *x, int n)
 __global__ void four(float4 *to, float f)
 {
     to[threadIdx.x] = make_float4(f, f, f, f);
+}
+
+// The rows are pairs of floats that are `stride` floats apart.
+__global__ void pairs(float *x, int stride)
+{
+    *(float2 *)&x[threadIdx.x * stride] = make_float2(1, 2);
+}
+
+// Which elements it needs depends on a scalar: for most values there are none.
+__global__ void window(float *x, int first)
+{
+    __shared__ float part[64];
+    part[first + threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[threadIdx.x] = part[first + (threadIdx.x ^ 1)];
+}
+
+__global__ void matrix(__half *x, unsigned stride)
+{
+    nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, __half, nvcuda::wmma::row_major> a;
+    nvcuda::wmma::load_matrix_sync(a, x, stride);
+    if (a.x[0] == __float2half(17))
+        x[0] = a.x[1];
+}
+
+__global__ void copy(float4 *to, const float4 *from)
+{
+    __shared__ float4 part[32];
+    __pipeline_memcpy_async(&part[threadIdx.x], &from[threadIdx.x], sizeof *part);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    to[threadIdx.x] = part[threadIdx.x];
 }
 
 // The same scalars, and a smaller buffer.
@@ -112,6 +147,48 @@ static void misaligned(bool bad)
     wait();
 }
 
+// Whether an address is aligned depends on a scalar.
+static void stride(bool bad)
+{
+    float *x = take<float>(128);
+    pairs<<<1, 32>>>(x, 4);
+    pairs<<<1, 32>>>(x, 2 + bad);
+    wait();
+}
+
+// The same for a root that is not aligned, by the same distance in every row.
+static void misplaced(bool bad)
+{
+    float *x = take<float>(132);
+    pairs<<<1, 32>>>(x, 4);
+    pairs<<<1, 32>>>(x + 2 - bad, 4);
+    wait();
+}
+
+static void by_scalar(bool bad)
+{
+    float *x = take<float>(32);
+    window<<<1, 32>>>(x, 0);
+    window<<<1, 32>>>(x, 32 + bad);
+    wait();
+}
+
+static void whole(bool bad)
+{
+    __half *x = take<__half>(512 - bad * 16 - bad);
+    matrix<<<1, 32>>>(x, 16);
+    matrix<<<1, 32>>>(x, 32);
+    wait();
+}
+
+static void copied(bool bad)
+{
+    float4 *x = take<float4>(32), *y = take<float4>(32 - bad);
+    copy<<<1, 32>>>(y, x);
+    copy<<<1, 32>>>(x, y);
+    wait();
+}
+
 // More dynamic shared memory than a kernel has without an attribute, which variants must have too.
 static void attribute(bool bad)
 {
@@ -131,6 +208,11 @@ static const struct check_case cases[] = {
     {"in_part", in_part, "heap-buffer-overflow 0 2"},
     {"shared_bytes", shared_bytes, "shared-buffer-overflow 2 0"},
     {"misaligned", misaligned, "misaligned-address 2 0"},
+    {"stride", stride, "misaligned-address 2 0"},
+    {"misplaced", misplaced, "misaligned-address 2 0"},
+    {"by_scalar", by_scalar, "shared-buffer-overflow 2 0"},
+    {"whole", whole, "heap-buffer-overflow 2 0"},
+    {"copied", copied, "heap-buffer-overflow 2 0"},
     {"attribute", attribute, "heap-buffer-overflow 1 0"},
 };
 

@@ -214,5 +214,24 @@ check 98 "CuPy's pools are off" 'unpool for CuPy'
 watch --unpool pools.py
 check 98 "^\[None, None\] \['1', 'false', 'cuda_async'\]" 'unpool, nothing set before'
 
+# CuPy's cache has no PTX: where kernels are looked into they are compiled anew, unless the user decides.
+cat >"$T/caches.py" <<'END'
+import ctypes
+import os
+
+import cupy
+
+print("in memory:", os.environ.get("CUPY_CACHE_IN_MEMORY"))
+ctypes.CDLL("libcuda.so.1").cuInit(0)
+END
+watch --mode=check caches.py
+check 98 '^in memory: 1$' 'check has PTX of all kernels'
+watch --mode=api caches.py
+check 98 '^in memory: None$' 'api needs none'
+CUPY_CACHE_IN_MEMORY=0 watch --mode=check caches.py
+check 98 '^in memory: 0$' 'what the user has set'
+watch --mode=check --no-jit-ptx caches.py
+check 98 '^in memory: None$' '--no-jit-ptx'
+
 echo "$passed passed, $failed failed"
 [ $failed = 0 ] && [ $passed -gt 0 ]

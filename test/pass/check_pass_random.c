@@ -448,7 +448,8 @@ static void copy_in(const struct world *w, CUmodule module)
     static struct state s;
     CUdeviceptr variable;
     size_t bytes;
-    struct kcheck_module about = {directory - 8 * first_chunk, records, state, 1};
+    struct kcheck_module about = {
+        .directory = directory - 8 * first_chunk, .records = records, .state = state, .number = 1};
     memset(&s, 0, sizeof s);
     for (int i = 0; i < BUFFERS; i++) {
         TRY(cuMemcpyHtoD_v2(w->base[i], w->bytes[i], w->size[i]));

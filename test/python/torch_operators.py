@@ -54,6 +54,42 @@ def test_reductions():
     return all(same(f(c), f(x), 1e-4) for f in functions) and torch.equal(c.argmax(1).cpu(), x.argmax(1))
 
 
+def test_sums_in_16_bits():
+    """A GPU adds up in 32 bits. The error is counted in units in the last place of the largest element."""
+
+    def errors(function, dtype, *shapes):
+        torch.manual_seed(5)
+        values = [(torch.randn(s) / 10).to(dtype) for s in shapes]
+        gradients = []
+        for t, device in ((dtype, "cuda"), (torch.float64, "cpu")):
+            leaves = [v.to(t).to(device).requires_grad_() for v in values]
+            result = function(*leaves)
+            result.backward((torch.arange(result.numel()) % 7 / 8).reshape(result.shape).to(t).to(device))
+            gradients.append([x.grad.cpu().double() for x in leaves])
+        unit = torch.finfo(dtype).eps
+        return [float((a - b).abs().max() / b.abs().max() / unit) for a, b in zip(*gradients)]
+
+    rows = torch.arange(3000) % 4
+
+    def norm(x, w, b):
+        return nn.functional.layer_norm(x, (64,), w, b)
+
+    def words(table):
+        return nn.functional.embedding(rows.to(table.device), table)
+
+    found = []
+    for dtype in (torch.half, torch.bfloat16):
+        found += errors(norm, dtype, (1151, 64), (64,), (64,)) + errors(words, dtype, (4, 64))
+    x = torch.ones(4, dtype=torch.half, device="cuda")
+    _, mean, scale = torch.ops.aten.native_layer_norm(x, [4], None, None, 1e-5)
+    types = [mean.dtype, scale.dtype, x.prod().dtype, x.prod(dtype=torch.float32).dtype]
+    wide = torch.ones(4, device="cuda")
+    back = torch.ops.aten.native_layer_norm_backward(x, x, [4], mean, scale, wide, wide, [True] * 3)
+    types += [b.dtype for b in back]
+    right = [torch.float32] * 2 + [torch.half] + [torch.float32] + [torch.half] + [torch.float32] * 2
+    return max(found) < 1.5 and types == right
+
+
 def test_indexing():
     x = torch.randn(50, 60)
     c = x.cuda()

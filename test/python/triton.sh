@@ -11,7 +11,7 @@ check 0 '^add ok' 'vector add'
 check 0 '^dot_bf16_pipelined ok' 'tl.dot with asynchronous copies'
 check 0 '^descriptors_on_host ok' 'tensor descriptors'
 check 0 'autotune: the kernel ran 1 times' 'the first configuration'
-check 0 'kernel launches.* 8$' 'launches are watched'
+check 0 'kernel launches.* 9$' 'launches are watched'
 not 'WRONG|refused' 'kernels'
 find "$T/triton" -name '*.cubin' -exec sha256sum {} + | sort >"$T/before"
 [ -s "$T/before" ] || { echo 'FAIL no machine code in the cache'; failed=$((failed + 1)); }
@@ -27,12 +27,12 @@ if find "$T/triton" -name '*.autotune.json' | grep -q .; then
 fi
 
 XDG_CACHE_HOME=$T/moat watch --mode=count triton_language.py
-check 0 'modules rewritten  *8$' 'modes that rewrite work on that PTX'
+check 0 'modules rewritten  *9$' 'modes that rewrite work on that PTX'
 check 0 ' 1  *12,544  *199,998  *99,999  *799,992  *399,996  add$' 'what the vector add reads and writes'
 not 'WRONG' 'rewritten kernels'
 
 XDG_CACHE_HOME=$T/moat watch --mode=check triton_language.py
-check 0 'kernel launches checked  *8$' 'check looks at every launch'
+check 0 'kernel launches checked  *9$' 'check looks at every launch'
 not 'WRONG|ERROR: moat' 'correct kernels are silent under check'
 for where in load store before; do
     XDG_CACHE_HOME=$T/moat watch --mode=check triton_bounds.py -- bad $where

@@ -38,6 +38,23 @@ def histogram(x_ptr, bins_ptr, n, BLOCK: tl.constexpr):
     tl.atomic_add(bins_ptr + tl.load(x_ptr + offsets, mask=mask, other=0), 1, mask=mask)
 
 
+@triton.jit
+def locked_sums(x_ptr, sums_ptr, locks_ptr, first_ptr, GROUPS: tl.constexpr, BLOCK: tl.constexpr):
+    """Blocks add their rows to the sums of their group, one after the other."""
+    row, columns = tl.program_id(0), tl.arange(0, BLOCK)
+    group = row % GROUPS
+    total = tl.load(x_ptr + row * BLOCK + columns)
+    while tl.atomic_cas(locks_ptr + group, 0, 1) == 1:
+        pass
+    if tl.load(first_ptr + group) == 1:
+        tl.atomic_xchg(first_ptr + group, 0)
+    else:
+        total += tl.load(sums_ptr + group * BLOCK + columns)
+    tl.store(sums_ptr + group * BLOCK + columns, total)
+    tl.debug_barrier()  # all threads have stored before the lock opens
+    tl.atomic_xchg(locks_ptr + group, 0)
+
+
 @triton.autotune(configs=[triton.Config({}, num_warps=w) for w in (1, 2, 4)], key=["n"])
 @triton.jit
 def softmax(x_ptr, out_ptr, runs_ptr, n, BLOCK: tl.constexpr):
@@ -99,6 +116,17 @@ def test_atomics():
     bins = torch.zeros(16, dtype=torch.int32, device="cuda")
     histogram[(10,)](x.cuda(), bins, 10000, BLOCK=1024)
     return torch.equal(bins.cpu(), torch.bincount(x, minlength=16).int())
+
+
+def test_locks():
+    rows, groups, width = 600, 7, 512
+    x = torch.randint(0, 1000, (rows, width), dtype=torch.int32)
+    sums = torch.full((groups, width), -1, dtype=torch.int32, device="cuda")
+    locks = torch.zeros(groups, dtype=torch.int32, device="cuda")
+    first = torch.ones(groups, dtype=torch.int32, device="cuda")
+    locked_sums[(rows,)](x.cuda(), sums, locks, first, groups, width)
+    wanted = torch.stack([x[g::groups].sum(0) for g in range(groups)])
+    return torch.equal(sums.cpu(), wanted.int()) and not locks.any() and not first.any()
 
 
 def test_autotune():

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The function that judges an access in a checked kernel. Weak: linked modules share one copy.
+// The functions that judge an access in a checked kernel, and that note a launch. Weak: linked modules share
+// one copy.
 #include "kcheck/kcheck_judge.h"
 
 __attribute__((address_space(4), weak)) struct kcheck_module __moat_check_module;
 
+void moat_check_enter(uint64_t launch);
 uint32_t moat_check_access(uint64_t what, uint64_t address, uint64_t root, uint64_t launch);
 
 __attribute__((weak)) uint32_t moat_check_access(uint64_t what, uint64_t address, uint64_t root,
@@ -11,4 +13,20 @@ __attribute__((weak)) uint32_t moat_check_access(uint64_t what, uint64_t address
 {
     struct kcheck_module m = __moat_check_module;
     return kcheck_judge_access(&m, what, address, root, launch);
+}
+
+uint64_t moat_check_bounds(uint64_t pointer);
+
+__attribute__((weak)) uint64_t moat_check_bounds(uint64_t pointer)
+{
+    struct kcheck_module m = __moat_check_module;
+    struct kcheck_block b = kcheck_judge_find(&m, pointer);
+    return kcheck_judge_is_live(b) && !(b.size >> 32) ? (pointer - b.base) << 32 | b.size : 0;
+}
+
+__attribute__((weak)) void moat_check_enter(uint64_t launch)
+{
+    uint64_t state = __moat_check_module.state;
+    if (state)
+        kcheck_judge_enter(state, launch);
 }

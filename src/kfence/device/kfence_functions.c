@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// The functions that fenced kernels call. Weak: linked modules share one copy.
+#include "kfence/kfence_judge.h"
+
+__attribute__((address_space(4), weak)) struct kfence_module __moat_fence_module = {.outside = UINT64_MAX};
+
+uint64_t moat_fence_find(uint64_t what, uint64_t address);
+void moat_fence_note(uint64_t what, uint64_t bits);
+void moat_fence_shared(uint64_t what, uint64_t address);
+void moat_fence_took(uint64_t address, uint64_t bytes);
+
+__attribute__((weak)) uint64_t moat_fence_find(uint64_t what, uint64_t address)
+{
+    struct kfence_module m = __moat_fence_module;
+    return kfence_judge_find(&m, what, address);
+}
+
+__attribute__((weak)) void moat_fence_note(uint64_t what, uint64_t bits)
+{
+    struct kfence_module m = __moat_fence_module;
+    kfence_judge_note(&m, what >> 48 ? KFENCE_TRAPPED : KFENCE_MASKED, what, bits);
+}
+
+__attribute__((weak)) void moat_fence_shared(uint64_t what, uint64_t address)
+{
+    struct kfence_module m = __moat_fence_module;
+    kfence_judge_note(&m, KFENCE_OUT_OF_SHARED, what, address);
+}
+
+__attribute__((weak)) void moat_fence_took(uint64_t address, uint64_t bytes)
+{
+    struct kfence_module m = __moat_fence_module;
+    kfence_judge_took(&m, address, bytes);
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// What code on the device and the host of --mode=fence share: where the partition is, the list of further
+// ranges that kernels may access, and the functions that judge an address outside of the partition.
+//
+//   pass_fence inserts      quick test: do the high bits of the address equal those of the partition?
+//     outside ──▶ KFENCE_FIND   is it in a further range, or in another space? else it is recorded, and the
+//                           access goes to the sink
+//   a kernel with the mask  address = (address & mask) | base, and a register notes that it had to act
+//     at the end ──▶ KFENCE_NOTE   records that
+//     records ──▶ the error ring (client ERROR_RING_FENCE) ──▶ src/fence reports
+//
+// The partition. `size` bytes of addresses, a power of two and at least 4 GiB, at a multiple of the largest
+// size that it can grow to. Every address in it is mapped, to a buffer's memory or to a sink, and so are
+// KFENCE_ZONE bytes before and behind it: an access whose pointer lies in the partition, at an offset of less
+// than that, never faults. No buffer is nearer than KFENCE_ZONE to its ends, so the pointer of a right access
+// lies in the partition whatever constant offset its instruction adds.
+#ifndef MOAT_KFENCE_KFENCE_H
+#define MOAT_KFENCE_KFENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ring/error_ring.h"
+
+enum {
+    KFENCE_ZONE = 64 << 20,
+    KFENCE_OFFSET = 32 << 20,  // larger constant offsets are added before the fence
+    KFENCE_RANGES = 8192,      // most further ranges
+    KFENCE_SEEN = 1 << 16,     // bits for errors that were recorded
+    KFENCE_RING = 1024,        // records of the ring
+    KFENCE_GRID = 64,          // bytes by which the blocks of a cooperative launch synchronise
+};
+
+// --- the module's variable ---------------------------------------------------------------------------------
+
+// .weak .const in every module that pass_fence rewrites. The host sets it, in each context, before any kernel
+// of the module is launched there, and again when the partition grows. Until then no address is inside.
+#define KFENCE_VARIABLE "__moat_fence_module"
+struct kfence_module {
+    uint64_t base;
+    uint64_t mask;     // size - 1
+    uint64_t outside;  // ~mask
+    uint64_t sink;     // where a stray access goes: KFENCE_ZONE / 2 bytes before and behind it are mapped
+    uint64_t state;    // of the struct kfence_state
+    uint64_t number;   // of the module, for records; never 0
+    uint64_t pages;    // of 2 MiB in the partition
+    uint64_t unused;
+};
+
+// --- the state, in device memory outside of the partition --------------------------------------------------
+
+// Kernels may access [base, end).
+struct kfence_range {
+    uint64_t base, end;
+};
+
+// Sorted, and disjoint. version is odd while the host writes; a reader that finds another version afterwards
+// begins anew.
+struct kfence_table {
+    uint64_t version;
+    uint64_t count;
+    struct kfence_range ranges[KFENCE_RANGES];
+};
+
+struct kfence_state {
+    struct error_ring_writer errors;
+    uint64_t faults;               // accesses that left, and threads that noted one
+    uint64_t silent;               // 1: nothing is recorded
+    uint64_t current;              // device address of the table that holds
+    uint64_t heap_low, heap_high;  // the lowest byte of blocks that malloc gave, and where the highest ends
+    uint64_t unused[11];
+    uint32_t seen[KFENCE_SEEN / 32];  // a bit for each error that is recorded, by a hash
+    struct kfence_table tables[2];
+};
+
+// --- the functions -----------------------------------------------------------------------------------------
+
+// (.param .b64 what, .param .b64 address) returns the address to access instead, often the same.
+#define KFENCE_FIND "moat_fence_find"
+// (.param .b64 what, .param .b64 bits): a thread ends whose mask had to act.
+#define KFENCE_NOTE "moat_fence_note"
+// (.param .b64 what, .param .b64 address) for an address in shared memory outside of the launch's bytes.
+#define KFENCE_SHARED "moat_fence_shared"
+// (.param .b64 address, .param .b64 bytes): malloc in a kernel returned it.
+#define KFENCE_TOOK "moat_fence_took"
+#define KFENCE_WHAT(site, width, flags) \
+    ((uint64_t)(uint32_t)(site) | (uint64_t)(uint16_t)(width) << 32 | (uint64_t)(flags) << 48)
+enum kfence_flags {
+    KFENCE_READS = 1,
+    KFENCE_WRITES = 2,  // atomics read and write
+    KFENCE_ATOMIC = 4,
+    KFENCE_GENERIC = 8,    // the address may be in shared or local memory
+    KFENCE_ALIGNED = 128,  // the address must be a multiple of the width
+};
+
+// Kinds of records (error_ring_record.kind). payload[0]: what; [1]: number of the module.
+enum kfence_kind {
+    KFENCE_LEFT = 1,    // the address is in no range that the kernel may access
+    KFENCE_MISALIGNED,  // KFENCE_ALIGNED
+    KFENCE_MASKED,      // a thread's mask had to act; `site` is the function, address the bits that differed
+    KFENCE_OUT_OF_SHARED,
+    KFENCE_TRAPPED,  // a trap, or what would have been one
+    KFENCE_KINDS,
+};
+
+// PTX for pass_fence: the functions and the variable, to be inserted into a module behind its own .version,
+// .target and .address_size. Needs PTX 6.3 and sm_70. NUL-terminated.
+extern const char kfence_functions_ptx[];
+
+#endif

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+// What lives across a call of KCHECK_ACCESS is kept in local memory while it runs.
+//
+// The compiler gives a kernel as many registers as are alive at a call plus those that the called function
+// needs, and so twice as many as the kernel needs itself: half as many threads would be resident, for code
+// that correct programs never run. With the registers in memory, a kernel needs only as many as the larger of
+// both. Accesses through a generic address that are volatile are the only ones of local memory that the
+// compiler does not turn into registers again.
+//
+// A value that is cheap to compute anew, of a register that is written once, is left to the compiler: what
+// comes from memory is no longer known to be a constant, or equal for all threads of a warp.
+#include <errno.h>
+
+#include "pass/pass_check_state.h"
+#include "pass/regbound.h"
+
+#define BEFORE(k, at, text, ...) edit_before((k)->k->c->edit, (at), (text), ##__VA_ARGS__)
+
+enum { SLOT = 8 };  // bytes for each register
+// Registers that checks need beside those of the kernel. KCHECK_ACCESS can do with LEAST_LIMITED; a kernel
+// that needs more than MOST_LIMITED leaves it enough.
+enum { OWN_REGISTERS = 8, LEAST_LIMITED = 32, MOST_LIMITED = 56 };
+
+// --- which registers ---------------------------------------------------------------------------------------
+
+struct saving {
+    struct check_func *k;
+    const struct regs *regs;
+    uint32_t *written_at;  // by index of the register: the statement that writes it, if there is one
+    bool *cheap;           // by index
+};
+
+static unsigned bits_of(const struct check_func *k, uint32_t reg)
+{
+    const struct ptx_var *var = ptx_reg_var(k->f, reg);
+    return var && var->vec == 1 ? ptx_type_bits((enum ptx_type)var->type) : 0;
+}
+
+enum { UNWRITTEN = UINT32_MAX, OFTEN = UINT32_MAX - 1 };
+
+static void find_writes(struct saving *s)
+{
+    memset(s->written_at, 0xFF, (s->regs->n + 1u) * sizeof *s->written_at);
+    for (uint32_t i = 0; i < s->k->f->nstmts; i++) {
+        struct regs_list list = regs_at(s->regs, i);
+        for (uint32_t a = 0; a < list.n; a++) {
+            uint32_t *at = &s->written_at[list.at[a].reg];
+            if (list.at[a].writes)
+                *at = *at == UNWRITTEN && !list.at[a].partial ? i : OFTEN;
+        }
+    }
+}
+
+// Returns whether a statement computes the same value wherever it stands, from launch constants alone.
+static bool is_constant(const struct saving *s, const struct ptx_stmt *stmt)
+{
+    const struct ptx_operand *from = stmt->nslots > 1 ? ptx_operand(stmt, 1) : NULL;
+    if (stmt->kind != PTX_INSN || stmt->guard != PTX_NONE || !from)
+        return false;
+    switch (stmt->form->id) {
+    case PTX_OP_LD:
+        return s->k->f->is_entry && stmt->form->nspaces &&
+               ptx_space_is((enum ptx_space)stmt->form->spaces[0]) == PTX_SPACE_PARAM;
+    case PTX_OP_MOV:
+    case PTX_OP_CVTA:
+        return from->kind == PTX_SREG || from->kind == PTX_SYM || from->kind == PTX_IMM ||
+               (from->kind == PTX_REG && !from->sub && s->cheap[regs_index(s->regs, from->id)]);
+    default: return false;
+    }
+}
+
+// A register that is computed from another one stands behind it in nearly all code; where it does not, it is
+// not taken for cheap.
+static void find_cheap(struct saving *s)
+{
+    for (uint32_t i = 0; i < s->k->f->nstmts; i++) {
+        struct regs_list list = regs_at(s->regs, i);
+        for (uint32_t a = 0; a < list.n; a++)
+            if (list.at[a].writes && s->written_at[list.at[a].reg] == i)
+                s->cheap[list.at[a].reg] = is_constant(s, &s->k->f->stmts[i]);
+    }
+}
+
+static bool wants(const struct saving *s, uint32_t index)
+{
+    unsigned bits = bits_of(s->k, s->regs->reg[index]);
+    return (bits == 16 || bits == 32 || bits == 64) && !s->cheap[index];
+}
+
+// --- where -------------------------------------------------------------------------------------------------
+
+static int keep(struct saving *s, const struct live_walk *w, uint32_t stmt)
+{
+    struct check_saved *to = &s->k->saved_at[stmt];
+    int err = 0;
+    to->first = (uint32_t)s->k->saved.len;
+    for (uint32_t i = 0; i < w->n && !err; i++)
+        if (wants(s, w->item[i]))
+            err = vec_push(&s->k->saved, s->regs->reg[w->item[i]]);
+    to->n = (uint32_t)s->k->saved.len - to->first;
+    return err;
+}
+
+static int walk_blocks(struct saving *s, struct live_walk *w, const bool *asks)
+{
+    const struct cfg *cfg = s->k->cfg;
+    int err = 0;
+    for (uint32_t b = 0; b < cfg->nblocks && !err; b++) {
+        live_walk_block(w, b);
+        for (uint32_t i = cfg->blocks[b].last; i > cfg->blocks[b].first && !err; i--) {
+            live_walk_back(w);
+            if (asks[i - 1])
+                err = keep(s, w, i - 1);
+        }
+    }
+    return err;
+}
+
+static int find_live(struct saving *s, const struct live *live)
+{
+    struct check_func *k = s->k;
+    struct live_walk w;
+    bool *asks = ARENA_ARRAY(&k->arena, bool, k->f->nstmts + 1u);
+    k->saved_at = ARENA_ARRAY(&k->arena, struct check_saved, k->f->nstmts + 1u);
+    if (!asks || !k->saved_at)
+        return -ENOMEM;
+    memset(asks, 0, k->f->nstmts + 1u);
+    memset(k->saved_at, 0, (k->f->nstmts + 1u) * sizeof *k->saved_at);
+    for (uint32_t i = 0; i < k->accesses.len; i++)
+        asks[k->accesses.items[i].stmt] = true;
+    for (uint32_t i = 0; i < k->whole_accesses.len; i++)
+        asks[k->whole_accesses.items[i].stmt] = true;
+    int err = live_walk_init(&w, live);
+    if (!err) {
+        err = walk_blocks(s, &w, asks);
+        live_walk_free(&w);
+    }
+    return err;
+}
+
+int check_find_saved(struct check_func *k)
+{
+    const struct live *live;
+    struct saving s = {.k = k};
+    if (!k->accesses.len && !k->whole_accesses.len)
+        return 0;
+    int err = flow_regs(&k->flow, &s.regs);
+    if (!err)
+        err = flow_liveness(&k->flow, &live);
+    if (err)
+        return err == -E2BIG ? 0 : err;
+    s.written_at = ARENA_ARRAY(&k->arena, uint32_t, s.regs->n + 1u);
+    s.cheap = ARENA_ARRAY(&k->arena, bool, s.regs->n + 1u);
+    if (!s.written_at || !s.cheap)
+        return -ENOMEM;
+    memset(s.cheap, 0, s.regs->n + 1u);
+    find_writes(&s);
+    find_cheap(&s);
+    return find_live(&s, live);
+}
+
+// --- code --------------------------------------------------------------------------------------------------
+
+static uint32_t frame_bytes(const struct check_func *k)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < k->f->nstmts; i++)
+        most = k->saved_at[i].n > most ? k->saved_at[i].n : most;
+    return most * SLOT;
+}
+
+static void move_all(struct check_func *k, uint32_t at, uint32_t stmt, bool back)
+{
+    static const char *const texts[2][3] = {
+        {"st.volatile.b16 [%0], %1;", "st.volatile.b32 [%0], %1;", "st.volatile.b64 [%0], %1;"},
+        {"ld.volatile.b16 %1, [%0];", "ld.volatile.b32 %1, [%0];", "ld.volatile.b64 %1, [%0];"}};
+    struct check_saved saved = k->saved_at ? k->saved_at[stmt] : (struct check_saved){0};
+    if (!saved.n)
+        return;
+    BEFORE(k, at, "cvta.local.u64 %0, %1;", edit_reg(k->at_frame), edit_sym(k->frame));
+    for (uint32_t i = 0; i < saved.n; i++) {
+        uint32_t reg = k->saved.items[saved.first + i];
+        unsigned bits = bits_of(k, reg);
+        BEFORE(k, at,
+               texts[back][bits == 16   ? 0
+                           : bits == 32 ? 1
+                                        : 2],
+               edit_addr(k->at_frame, SLOT * (int64_t)i), edit_reg(reg));
+    }
+}
+
+void check_save(struct check_func *k, uint32_t at, uint32_t stmt)
+{
+    move_all(k, at, stmt, false);
+}
+
+void check_restore(struct check_func *k, uint32_t at, uint32_t stmt)
+{
+    move_all(k, at, stmt, true);
+}
+
+void check_save_open(struct check_func *k)
+{
+    uint32_t bytes = k->saved_at ? frame_bytes(k) : 0;
+    if (bytes)
+        k->frame = edit_new_local(k->k->c->edit, bytes);
+}
+
+// --- how many registers ------------------------------------------------------------------------------------
+
+// Returns whether the kernel's registers are not for us to limit: it calls functions, whose needs are not
+// known here, or divides the registers of its block itself.
+static bool needs_unknown(const struct ptx_func *f)
+{
+    for (uint32_t i = 0; i < f->nstmts; i++)
+        if (f->stmts[i].kind == PTX_INSN &&
+            (f->stmts[i].form->id == PTX_OP_CALL || f->stmts[i].form->id == PTX_OP_SETMAXNREG))
+            return true;
+    return false;
+}
+
+int check_limit_registers(struct check_func *k)
+{
+    uint32_t most = 0;
+    if (!k->f->is_entry || needs_unknown(k->f) || regbound_is_bounded(k->f))
+        return 0;
+    int err = regbound_pressure(&k->flow, k->f, &most);
+    if (err)
+        return err == -E2BIG ? 0 : err;
+    uint32_t registers = (most + most / 8 + OWN_REGISTERS + 7) / 8 * 8;
+    if (registers > MOST_LIMITED)
+        return 0;
+    return regbound_limit(k->k->c->m, k->f, registers < LEAST_LIMITED ? LEAST_LIMITED : registers);
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT
+#include "pass/pass_fence.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "pass/pass_fence_state.h"
+#include "pass/regbound.h"
+
+enum { OLDEST = 70 };  // oldest architecture that is rewritten
+
+// Texts that are inserted cannot declare parameters; registers they can pass. The first line keeps addresses
+// of kernels' parameters, which lie in a space of their own; PTX has had the instruction since 7.7.
+static const char find_text[] = ".func (.reg .b64 to) " FENCE_FIND " (.reg .b64 what, .reg .b64 address)\n"
+                                "{\n"
+                                ".reg .pred p;\n"
+                                ".reg .b64 x;\n"
+                                ".reg .b32 at, width, limit;\n"
+                                "%s"
+                                "isspacep.shared p, address;\n"
+                                "@!p bra judge;\n"
+                                "%s"
+                                "cvta.to.shared.u64 x, address;\n"
+                                "cvt.u32.u64 at, x;\n"
+                                "shr.u64 x, what, 32;\n"
+                                "cvt.u32.u64 width, x;\n"
+                                "and.b32 width, width, 65535;\n"
+                                "sub.u32 limit, limit, width;\n"
+                                "setp.le.u32 p, at, limit;\n"
+                                "@p bra same;\n"
+                                "%s"
+                                "call " FENCE_SHARED ", (what, address);\n"
+                                "and.b32 limit, limit, -32;\n"
+                                "cvt.u64.u32 x, limit;\n"
+                                "cvta.shared.u64 to, x;\n"
+                                "bra back;\n"
+                                "judge:\n"
+                                "{\n"
+                                ".param .b64 a;\n.param .b64 b;\n.param .b64 r;\n"
+                                "st.param.b64 [a], what;\n"
+                                "st.param.b64 [b], address;\n"
+                                "call (r), " KFENCE_FIND ", (a, b);\n"
+                                "ld.param.b64 to, [r];\n"
+                                "}\n"
+                                "bra back;\n"
+                                "same:\n"
+                                "mov.b64 to, address;\n"
+                                "back:\n"
+                                "ret;\n"
+                                "}\n";
+static const char exact_text[] = "mov.u32 limit, %aggr_smem_size;\n";
+// A block of a cluster is at a multiple of 16 MiB for the others, and for itself.
+static const char cluster_text[] = "shr.u32 width, at, 24;\n"
+                                   "setp.eq.u32 p, width, 0;\n"
+                                   "@p bra bad;\n"
+                                   "and.b32 at, at, 0xFFFFFF;\n"
+                                   "setp.gt.u32 p, at, limit;\n"
+                                   "@p bra bad;\n"
+                                   "mov.u32 at, %cluster_nctarank;\n"
+                                   "setp.le.u32 p, width, at;\n"
+                                   "@p bra same;\n"
+                                   "bad:\n";
+static const char inexact_text[] = "mov.u32 limit, %total_smem_size;\nadd.u32 limit, limit, 1024;\n";
+static const char params_text[] = "isspacep.param p, address;\n"
+                                  "@p bra same;\n";
+// A function that passes two words on.
+static const char pass_text[] = ".func %s (.reg .b64 first, .reg .b64 second)\n"
+                                "{\n"
+                                "{\n"
+                                ".param .b64 a;\n.param .b64 b;\n"
+                                "st.param.b64 [a], first;\n"
+                                "st.param.b64 [b], second;\n"
+                                "call %s, (a, b);\n"
+                                "}\n"
+                                "ret;\n"
+                                "}\n";
+
+// What kernels call in place of malloc; the heap's blocks are told to the slow judgement.
+static const struct {
+    const char *name;     // the driver's function
+    const char *instead;  // ours
+    unsigned nparams;
+} takers[] = {
+    {"malloc", EDIT_PREFIX "fence_malloc", 1},
+    {"__cuda_syscall_aligned_malloc", EDIT_PREFIX "fence_aligned_malloc", 2},
+};
+enum { TAKERS = 2 };
+
+static const char take_text[] = ".extern .func (.param %s r) malloc (.param %s n);\n"
+                                ".func (.param .b64 r) " EDIT_PREFIX "fence_malloc (.param .b64 n)\n"
+                                "{\n"
+                                ".reg .b64 %%n, %%p;\n"
+                                "ld.param.b64 %%n, [n];\n"
+                                "{\n"
+                                ".param .b64 a;\n.param .b64 b;\n"
+                                "st.param.b64 [a], %%n;\n"
+                                "call (b), malloc, (a);\n"
+                                "ld.param.b64 %%p, [b];\n"
+                                "}\n"
+                                "call " FENCE_TOOK ", (%%p, %%n);\n"
+                                "st.param.b64 [r], %%p;\n"
+                                "ret;\n"
+                                "}\n";
+static const char take_aligned_text[] =
+    ".extern .func (.param %s r) __cuda_syscall_aligned_malloc (.param %s n, .param %s to);\n"
+    ".func (.param .b64 r) " EDIT_PREFIX "fence_aligned_malloc (.param .b64 n, .param .b64 to)\n"
+    "{\n"
+    ".reg .b64 %%n, %%to, %%p;\n"
+    "ld.param.b64 %%n, [n];\n"
+    "ld.param.b64 %%to, [to];\n"
+    "{\n"
+    ".param .b64 a;\n.param .b64 b;\n.param .b64 c;\n"
+    "st.param.b64 [a], %%n;\n"
+    "st.param.b64 [c], %%to;\n"
+    "call (b), __cuda_syscall_aligned_malloc, (a, c);\n"
+    "ld.param.b64 %%p, [b];\n"
+    "}\n"
+    "call " FENCE_TOOK ", (%%p, %%n);\n"
+    "st.param.b64 [r], %%p;\n"
+    "ret;\n"
+    "}\n";
+
+uint64_t pass_fence_sum(void)
+{
+    const char *texts[] = {find_text,   exact_text, inexact_text, cluster_text,
+                           params_text, pass_text,  take_text,    take_aligned_text};
+    uint64_t sum = XXH3_64bits(kfence_functions_ptx, strlen(kfence_functions_ptx));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        sum = XXH3_64bits_withSeed(texts[i], strlen(texts[i]), sum);
+    return sum;
+}
+
+// --- malloc in kernels -------------------------------------------------------------------------------------
+
+static const char *type_of(const struct ptx_var *v)
+{
+    return v->type == PTX_B64 ? ".b64" : v->type == PTX_U64 ? ".u64" : v->type == PTX_S64 ? ".s64" : NULL;
+}
+
+// Adds what is called in place of a function of the driver that gives memory. Returns 0, or -ENOTSUP if the
+// module declares it differently.
+static int add_taker(struct fencing *k, unsigned i, struct out *to)
+{
+    struct pass_context *c = k->all.c;
+    const struct ptx_sym *sym = ptx_find(c->m, str_from(takers[i].name));
+    const struct ptx_func *f = sym && sym->kind == PTX_SYM_FUNC ? sym->func : NULL;
+    if (!f || f->has_body)
+        return 0;
+    const char *type = f->nrets == 1 && f->nparams == takers[i].nparams ? type_of(&f->rets[0]) : NULL;
+    if (!type)
+        return -ENOTSUP;
+    if (i)
+        out_fmt(to, take_aligned_text, type, type_of(&f->params[0]), type_of(&f->params[1]));
+    else
+        out_fmt(to, take_text, type, type_of(&f->params[0]));
+    k->taker[i] = edit_find(c->edit, str_from(takers[i].name));
+    return 0;
+}
+
+void fence_redirect(struct fencing *k, struct ptx_func *f, uint32_t at)
+{
+    const struct ptx_stmt *s = &f->stmts[at];
+    for (uint32_t slot = 0; slot < s->nslots; slot++)
+        for (unsigned i = 0; i < TAKERS; i++)
+            if (s->operands[slot].kind == PTX_SYM && s->operands[slot].id == k->taker[i])
+                edit_set(k->all.c->edit, at, slot, edit_sym(k->instead[i]));
+}
+
+// --- what is refused ---------------------------------------------------------------------------------------
+
+static int refuse(struct fencing *k, const struct ptx_stmt *s, const char *why)
+{
+    diag_report(k->all.c->sink, DIAG_ERROR, &k->all.c->m->source, s->pos == PTX_NONE ? 0 : s->pos, 0, "%s",
+                why);
+    return -ENOTSUP;
+}
+
+static int look_stmt(struct fencing *k, const struct ptx_stmt *s)
+{
+    if (s->kind == PTX_VERBATIM || (s->kind == PTX_INSN && s->form->id == PTX_OP_UNKNOWN))
+        return refuse(k, s, "moat does not know this instruction, and cannot fence it");
+    if (s->kind == PTX_DECL && (s->var->space == PTX_SPACE_GLOBAL || s->var->space == PTX_SPACE_CONST))
+        return refuse(k, s, "a variable in a function has no name by which moat could find it");
+    return 0;
+}
+
+// Unknown modifiers may change what an instruction accesses.
+static int look_func(struct fencing *k, const struct ptx_func *f)
+{
+    int err = 0;
+    for (uint32_t i = 0; i < f->nstmts && !err; i++)
+        err = look_stmt(k, &f->stmts[i]);
+    if (!err && f->nunknown)
+        err = refuse(k, &f->stmts[0], "a function has an instruction that moat does not know");
+    return err;
+}
+
+// --- the module --------------------------------------------------------------------------------------------
+
+static void raise_to(struct ptx_module *m, unsigned major, unsigned minor)
+{
+    if (m->version_major < major || (m->version_major == major && m->version_minor < minor)) {
+        m->version_major = major;
+        m->version_minor = minor;
+    }
+}
+
+// A newer version does not change the module's meaning; a newer target would.
+static int raise_version(struct fencing *k)
+{
+    struct ptx_module *m = k->all.c->m;
+    unsigned arch;
+    char suffix;
+    if (!edit_target_parse(m->target, &arch, &suffix) || arch < OLDEST)
+        return -ENOTSUP;
+    k->exact_shared = arch >= 90;
+    raise_to(m, 6, 3);
+    if (k->exact_shared)
+        raise_to(m, 8, 1);
+    return 0;
+}
+
+static int add_text(struct fencing *k)
+{
+    struct pass_context *c = k->all.c;
+    bool params = c->m->version_major > 7 || (c->m->version_major == 7 && c->m->version_minor >= 7);
+    struct out text;
+    int err = out_to_memory(&text);
+    if (err)
+        return err;
+    out_cstr(&text, kfence_functions_ptx);
+    out_fmt(&text, pass_text, FENCE_NOTE, KFENCE_NOTE);
+    out_fmt(&text, pass_text, FENCE_SHARED, KFENCE_SHARED);
+    out_fmt(&text, find_text, params ? params_text : "", k->exact_shared ? exact_text : inexact_text,
+            k->exact_shared ? cluster_text : "");
+    out_fmt(&text, pass_text, FENCE_TOOK, KFENCE_TOOK);
+    for (unsigned i = 0; i < TAKERS && !err; i++)
+        err = add_taker(k, i, &text);
+    err = err ? err : text.error;
+    if (!err)
+        edit_add(c->edit, (struct str){text.buf, text.len});
+    out_close(&text);
+    if (err)
+        return err;
+    k->variable = edit_find(c->edit, STR(KFENCE_VARIABLE));
+    k->find = edit_find(c->edit, STR(FENCE_FIND));
+    k->note = edit_find(c->edit, STR(FENCE_NOTE));
+    k->shared = edit_find(c->edit, STR(FENCE_SHARED));
+    for (unsigned i = 0; i < TAKERS; i++)
+        k->instead[i] = k->taker[i] == PTX_NONE ? PTX_NONE : edit_find(c->edit, str_from(takers[i].instead));
+    return edit_error(c->edit);
+}
+
+// The sites, in the form of pass_check's result.
+static int keep_result(struct fencing *k)
+{
+    struct pass_result *r = k->all.c->result;
+    struct pass_check *to = ARENA_NEW(&r->arena, struct pass_check);
+    if (!to)
+        return -ENOMEM;
+    *to = (struct pass_check){.nsites = (uint32_t)k->all.sites.len};
+    to->kernels = ARENA_ARRAY(&r->arena, struct pass_check_kernel, 1);
+    to->sites = ARENA_ARRAY(&r->arena, struct pass_check_site, to->nsites + 1u);
+    to->funcs = ARENA_ARRAY(&r->arena, struct pass_check_func, 1);
+    if (!to->kernels || !to->sites || !to->funcs)
+        return -ENOMEM;
+    if (to->nsites)
+        memcpy(to->sites, k->all.sites.items, to->nsites * sizeof *to->sites);
+    r->check = to;
+    return 0;
+}
+
+// Names the module's variables, whose addresses the host lists. They follow the module's own variable.
+static int add_variables(struct pass_context *c)
+{
+    const struct ptx_module *m = c->m;
+    int err = pass_add_symbol(c, STR(KFENCE_VARIABLE), sizeof(struct kfence_module));
+    for (uint32_t i = 0; i < m->nitems && !err; i++) {
+        const struct ptx_var *v = m->items[i].kind == PTX_ITEM_VAR ? m->items[i].var : NULL;
+        bool has_place = v && (v->space == PTX_SPACE_GLOBAL || v->space == PTX_SPACE_CONST);
+        if (has_place && v->linkage != PTX_EXTERN && ptx_var_size(v))
+            err = pass_add_symbol(c, ptx_sym(m, v->sym)->name, ptx_var_size(v));
+    }
+    return err;
+}
+
+static int rewrite(struct fencing *k)
+{
+    struct pass_context *c = k->all.c;
+    int err = add_variables(c);
+    if (!err)
+        err = raise_version(k);
+    for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
+        err = look_func(k, c->funcs[i]);
+    if (!err)
+        err = regbound_add(c);
+    if (!err)
+        err = add_text(k);
+    for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
+        err = fence_func(k, i);
+    return err ? err : keep_result(k);
+}
+
+int pass_fence(struct pass_context *c)
+{
+    struct fencing k = {.all = {.c = c}, .taker = {PTX_NONE, PTX_NONE}};
+    int err = c->result->nfuncs ? rewrite(&k) : 0;
+    vec_free(&k.all.sites);
+    return err;
+}

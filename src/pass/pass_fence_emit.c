@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+// What the fencing pass puts in front of accesses.
+#include <errno.h>
+
+#include "pass/pass_fence_state.h"
+
+#define BEFORE(k, at, text, ...) edit_before((k)->k->all.c->edit, at, text, __VA_ARGS__)
+
+// --- an access ---------------------------------------------------------------------------------------------
+
+// Whether a symbol's own size bounds the access.
+static bool is_inside_variable(const struct ptx_module *m, const struct ptx_mem *mem)
+{
+    const struct ptx_operand *addr = mem->addr;
+    if (addr->sub != PTX_BASE_SYM)
+        return false;
+    const struct ptx_sym *s = ptx_sym_behind_alias(m, addr->id);
+    uint64_t size = s->kind == PTX_SYM_VAR ? ptx_var_size(s->var) : 0;
+    return mem->extent == PTX_EXTENT_PLAIN && addr->value >= 0 && mem->bytes <= size &&
+           (uint64_t)addr->value <= size - mem->bytes;
+}
+
+static bool wants(const struct fence_func *k, const struct ptx_mem *mem)
+{
+    enum ptx_space space = ptx_space_is((enum ptx_space)mem->space);
+    return (space == PTX_SPACE_GENERIC || space == PTX_SPACE_GLOBAL || space == PTX_SPACE_SHARED) &&
+           mem->addr->kind == PTX_ADDR && (mem->reads || mem->writes) &&
+           !is_inside_variable(k->k->all.c->m, mem);
+}
+
+static bool is_shared(const struct ptx_mem *mem)
+{
+    return ptx_space_is((enum ptx_space)mem->space) == PTX_SPACE_SHARED;
+}
+
+// What an access's address must be a multiple of.
+static uint32_t alignment(const struct ptx_mem *mem)
+{
+    uint32_t n = mem->bytes;
+    switch (mem->extent) {
+    case PTX_EXTENT_ROWS: return 16;
+    case PTX_EXTENT_COUNTED: n = n ? n : 16; break;  // a bulk copy; for cp.async, the most it writes
+    case PTX_EXTENT_PLAIN: break;
+    default: return 1;
+    }
+    return n && !(n & (n - 1)) ? n : 1;
+}
+
+// Sets a register to the pointer, with the offset if the instruction cannot keep it. Returns the offset that
+// it keeps.
+static int64_t load_pointer(struct fence_func *k, uint32_t at, const struct ptx_operand *addr, uint32_t to)
+{
+    bool far = addr->value >= KFENCE_OFFSET || addr->value <= -KFENCE_OFFSET;
+    if (addr->sub == PTX_BASE_SYM) {
+        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(to), edit_sym_at(addr->id, addr->value));
+        return 0;
+    }
+    if (addr->sub == PTX_BASE_NONE) {
+        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(to), edit_imm(addr->value));
+        return 0;
+    }
+    bool narrow = ptx_type_bits((enum ptx_type)ptx_reg_var(k->f, addr->id)->type) == 32;
+    BEFORE(k, at, narrow ? "cvt.u64.u32 %0, %1;" : "mov.b64 %0, %1;", edit_reg(to), edit_reg(addr->id));
+    if (!far)
+        return addr->value;
+    BEFORE(k, at, "add.s64 %0, %0, %1;", edit_reg(to), edit_imm(addr->value));
+    return 0;
+}
+
+// Sets k->bad if k->bits are not all 0 and the access is to be made.
+static void decide(struct fence_func *k, uint32_t at, const struct ptx_stmt *s)
+{
+    if (s->guard == PTX_NONE) {
+        BEFORE(k, at, "setp.ne.b32 %0, %1, 0;", edit_reg(k->bad), edit_reg(k->bits));
+        return;
+    }
+    struct ptx_operand guard = edit_reg(s->guard);
+    guard.negated = s->guard_negated;
+    BEFORE(k, at, "setp.ne.and.b32 %0, %1, 0, %2;", edit_reg(k->bad), edit_reg(k->bits), guard);
+}
+
+static unsigned flags_of(const struct ptx_mem *mem, uint32_t align)
+{
+    return (mem->reads ? KFENCE_READS : 0) | (mem->writes ? KFENCE_WRITES : 0) |
+           (mem->atomic ? KFENCE_ATOMIC : 0) | (align > 1 ? KFENCE_ALIGNED : 0) |
+           (mem->space == PTX_SPACE_GENERIC ? KFENCE_GENERIC : 0);
+}
+
+// Describes the access. *width: its bytes, at least 1.
+static int new_site(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, uint32_t *width,
+                    uint32_t *site)
+{
+    struct check_access a = {.stmt = at, .mem = *mem, .root = {.kind = ROOTS_OWN}};
+    *width = !mem->bytes ? 1 : mem->bytes < UINT16_MAX ? mem->bytes : UINT16_MAX;
+    a.mem.bytes = *width;
+    return check_site(&k->site, &a, site);
+}
+
+// Sets k->bad if the pointer is outside of the partition or the access is not aligned, and is to be made.
+static void compare(struct fence_func *k, uint32_t at, uint32_t to, int64_t offset, uint32_t align)
+{
+    const struct ptx_stmt *s = &k->f->stmts[at];
+    BEFORE(k, at, "mov.b64 {%0, %1}, %2;\nxor.b32 %3, %1, %4;\nand.b32 %3, %3, %5;", edit_reg(k->low),
+           edit_reg(k->high), edit_reg(to), edit_reg(k->bits), edit_reg(k->base), edit_reg(k->outside));
+    if (align > 1 && offset % align)
+        BEFORE(k, at, "add.s32 %0, %0, %1;", edit_reg(k->low), edit_imm(offset % align));
+    if (align > 1)
+        BEFORE(k, at, "and.b32 %0, %0, %1;\nor.b32 %2, %2, %0;", edit_reg(k->low),
+               edit_imm((int64_t)align - 1), edit_reg(k->bits));
+    decide(k, at, s);
+}
+
+// --- shared memory -----------------------------------------------------------------------------------------
+
+// Sets a register of 32 bits to the address with its offset. What does not fit into 32 bits is as bad as the
+// largest address.
+static void load_shared(struct fence_func *k, uint32_t at, const struct ptx_operand *addr, uint32_t to)
+{
+    bool wide =
+        addr->sub == PTX_BASE_REG && ptx_type_bits((enum ptx_type)ptx_reg_var(k->f, addr->id)->type) == 64;
+    if (addr->sub == PTX_BASE_SYM)
+        BEFORE(k, at, "mov.u32 %0, %1;", edit_reg(to), edit_sym_at(addr->id, addr->value));
+    else if (addr->sub == PTX_BASE_NONE)
+        BEFORE(k, at, "mov.u32 %0, %1;", edit_reg(to), edit_imm((uint32_t)addr->value));
+    else if (wide)
+        BEFORE(k, at, "add.s64 %1, %2, %3;\nmin.u64 %1, %1, 0xFFFFFFFF;\ncvt.u32.u64 %0, %1;", edit_reg(to),
+               edit_reg(k->what), edit_reg(addr->id), edit_imm(addr->value));
+    else
+        BEFORE(k, at, "add.s32 %0, %1, %2;", edit_reg(to), edit_reg(addr->id),
+               edit_imm((int32_t)addr->value));
+}
+
+// The address is compared with the bytes of shared memory that the block has; one outside becomes the last one
+// at which the access fits.
+static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row)
+{
+    const struct ptx_stmt *s = &k->f->stmts[at];
+    uint32_t site, align = alignment(mem), to = k->narrow[row], width;
+    int err = new_site(k, at, mem, &width, &site);
+    if (err)
+        return err;
+    load_shared(k, at, mem->addr, to);
+    uint32_t inside = edit_new_label(k->k->all.c->edit);
+    BEFORE(k, at, "sub.u32 %0, %1, %2;\nmin.u32 %0, %0, %3;\nand.b32 %0, %0, %4;\nxor.b32 %5, %0, %3;",
+           edit_reg(k->low), edit_reg(k->limit), edit_imm(width), edit_reg(to), edit_imm(-(int64_t)align),
+           edit_reg(k->bits));
+    if (mem->extent == PTX_EXTENT_ROWS && mem->lanes < 32)
+        BEFORE(k, at, "mov.u32 %0, %laneid;\nsetp.lt.u32 %1, %0, %2;\nselp.b32 %3, %3, 0, %1;",
+               edit_reg(k->high), edit_reg(k->bad), edit_imm(mem->lanes), edit_reg(k->bits));
+    decide(k, at, s);
+    BEFORE(k, at, "@!%0 bra %1;\nmov.u64 %2, %3;\ncvt.u64.u32 %4, %5;\ncall %6, (%2, %4);\nmov.u32 %5, %7;",
+           edit_reg(k->bad), edit_sym(inside), edit_reg(k->what),
+           edit_imm((int64_t)KFENCE_WHAT(site, width, flags_of(mem, align))), edit_reg(k->to[row]),
+           edit_reg(to), edit_sym(k->k->shared), edit_reg(k->low));
+    edit_place_label(k->k->all.c->edit, at, inside);
+    struct ptx_operand address = edit_addr(to, 0);
+    address.unified = mem->addr->unified;
+    edit_set(k->k->all.c->edit, at, (unsigned)(mem->addr - k->f->stmts[at].operands), address);
+    return 0;
+}
+
+// --- global memory -----------------------------------------------------------------------------------------
+
+static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row)
+{
+    uint32_t site, align = alignment(mem), to = k->to[row], width;
+    if (is_shared(mem))
+        return fence_shared(k, at, mem, row);
+    int err = new_site(k, at, mem, &width, &site);
+    if (err)
+        return err;
+    unsigned flags = flags_of(mem, align);
+    int64_t offset = load_pointer(k, at, mem->addr, to);
+    compare(k, at, to, offset, align);
+    uint32_t inside = edit_new_label(k->k->all.c->edit);
+    BEFORE(k, at,
+           "@!%0 bra %1;\nmov.u64 %2, %3;\nadd.s64 %4, %4, %5;\ncall (%4), %6, (%2, %4);\n"
+           "sub.s64 %4, %4, %5;",
+           edit_reg(k->bad), edit_sym(inside), edit_reg(k->what),
+           edit_imm((int64_t)KFENCE_WHAT(site, width, flags)), edit_reg(to), edit_imm(offset),
+           edit_sym(k->k->find));
+    edit_place_label(k->k->all.c->edit, at, inside);
+    struct ptx_operand address = edit_addr(to, offset);
+    address.unified = mem->addr->unified;
+    edit_set(k->k->all.c->edit, at, (unsigned)(mem->addr - k->f->stmts[at].operands), address);
+    return 0;
+}
+
+// --- a statement -------------------------------------------------------------------------------------------
+
+// A trap would end the context, with everyone in it.
+static int end_thread(struct fence_func *k, uint32_t at)
+{
+    const struct ptx_stmt *s = &k->f->stmts[at];
+    struct edit *e = k->k->all.c->edit;
+    struct check_access a = {.stmt = at, .root = {.kind = ROOTS_OWN}};
+    uint32_t site, stays = edit_new_label(e);
+    int err = check_site(&k->site, &a, &site);
+    if (err)
+        return err;
+    if (s->guard != PTX_NONE)
+        BEFORE(k, at, "@!%0 bra %1;", edit_guard(s), edit_sym(stays));
+    BEFORE(k, at, "mov.u64 %0, %1;\nmov.u64 %2, 0;\ncall %3, (%0, %2);\nexit;", edit_reg(k->what),
+           edit_imm((int64_t)KFENCE_WHAT(site, 0, KFENCE_READS)), edit_reg(k->to[0]), edit_sym(k->k->note));
+    edit_place_label(e, at, stays);
+    edit_delete(e, at);
+    return 0;
+}
+
+static int fence_stmt(struct fence_func *k, uint32_t at)
+{
+    struct ptx_mem mem[PTX_MAX_MEM];
+    const struct ptx_stmt *s = &k->f->stmts[at];
+    if (s->form->id == PTX_OP_TRAP || s->form->id == PTX_OP_BRKPT)
+        return end_thread(k, at);
+    fence_redirect(k->k, k->f, at);
+    unsigned n = ptx_stmt_mem(k->f, s, mem), rows = 0;
+    int err = 0;
+    for (unsigned i = 0; i < n && !err; i++)
+        if (wants(k, &mem[i]))
+            err = rows == FENCE_ROWS ? -ENOTSUP : fence_row(k, at, &mem[i], rows++);
+    return err;
+}
+
+// --- a function --------------------------------------------------------------------------------------------
+
+static void registers(struct fence_func *k)
+{
+    struct edit *e = k->k->all.c->edit;
+    k->base = edit_new_reg(e, PTX_B32);
+    k->outside = edit_new_reg(e, PTX_B32);
+    k->to[0] = edit_new_regs(e, PTX_B64, FENCE_ROWS);
+    for (unsigned i = 1; i < FENCE_ROWS; i++)
+        k->to[i] = k->to[0] + i;
+    k->narrow[0] = edit_new_regs(e, PTX_B32, FENCE_ROWS);
+    for (unsigned i = 1; i < FENCE_ROWS; i++)
+        k->narrow[i] = k->narrow[0] + i;
+    k->limit = edit_new_reg(e, PTX_B32);
+    k->low = edit_new_reg(e, PTX_B32);
+    k->high = edit_new_reg(e, PTX_B32);
+    k->bits = edit_new_reg(e, PTX_B32);
+    k->what = edit_new_reg(e, PTX_B64);
+    k->bad = edit_new_reg(e, PTX_PRED);
+    edit_entry(e, "ld.const.b32 %0, [%1];\nld.const.b32 %2, [%3];", edit_reg(k->base),
+               edit_sym_at(k->k->variable, offsetof(struct kfence_module, base) + 4), edit_reg(k->outside),
+               edit_sym_at(k->k->variable, offsetof(struct kfence_module, outside) + 4));
+    if (k->k->exact_shared)
+        edit_entry(e, "mov.u32 %0, %aggr_smem_size;", edit_reg(k->limit));
+    else
+        edit_entry(e, "mov.u32 %0, %total_smem_size;\nadd.u32 %0, %0, 1024;", edit_reg(k->limit));
+}
+
+int fence_func(struct fencing *all, uint32_t index)
+{
+    struct pass_context *c = all->all.c;
+    struct fence_func k = {.k = all, .f = c->funcs[index]};
+    k.site = (struct check_func){.k = &all->all, .f = k.f, .name = c->result->funcs[index].name};
+    int err = 0;
+    edit_func(c->edit, k.f);
+    registers(&k);
+    for (uint32_t i = 0; i < k.f->nstmts && !err; i++) {
+        if (k.f->stmts[i].kind == PTX_INSN)
+            err = fence_stmt(&k, i);
+        if (!err)
+            err = edit_error(c->edit);
+    }
+    return err;
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT
+// Kernels in graphs under --mode=check, each case in a program of its own: see check_cases.cuh. Executable
+// graphs are launched as they were made, updated node by node and as a whole, after their graph was
+// destroyed, and after buffers were freed, which their kernels use or do not use.
+#include "check_cases.cuh"
+
+__global__ void scale(float *x, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        x[i] *= 2;
+}
+
+__global__ void gather(float *to, const float *from, const int *index, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        to[i] = from[index[i]];
+}
+
+static cudaKernelNodeParams params_of(void *function, void **arguments)
+{
+    cudaKernelNodeParams p = {};
+    p.func = function;
+    p.gridDim = dim3(2);
+    p.blockDim = dim3(128);
+    p.kernelParams = arguments;
+    return p;
+}
+
+static cudaGraphNode_t add_scale(cudaGraph_t g, float *x, int n)
+{
+    void *arguments[] = {&x, &n};
+    cudaKernelNodeParams p = params_of((void *)scale, arguments);
+    cudaGraphNode_t node;
+    NEED(cudaGraphAddKernelNode(&node, g, nullptr, 0, &p));
+    return node;
+}
+
+static void set_scale(cudaGraphExec_t e, cudaGraphNode_t node, float *x, int n)
+{
+    void *arguments[] = {&x, &n};
+    cudaKernelNodeParams p = params_of((void *)scale, arguments);
+    NEED(cudaGraphExecKernelNodeSetParams(e, node, &p));
+}
+
+static cudaGraph_t new_graph(void)
+{
+    cudaGraph_t g;
+    NEED(cudaGraphCreate(&g, 0));
+    return g;
+}
+
+static cudaGraphExec_t make(cudaGraph_t g)
+{
+    cudaGraphExec_t e;
+    NEED(cudaGraphInstantiate(&e, g, 0));
+    return e;
+}
+
+static void run(cudaGraphExec_t e)
+{
+    NEED(cudaGraphLaunch(e, 0));
+    wait();
+}
+
+static void smaller(bool bad)
+{
+    cudaGraph_t g = new_graph();
+    add_scale(g, take<float>(256), 256);
+    add_scale(g, take<float>(256 - bad), 256);
+    cudaGraphExec_t e = make(g);
+    run(e);
+    run(e);
+    NEED(cudaGraphExecDestroy(e));
+    NEED(cudaGraphDestroy(g));
+}
+
+// A buffer is freed between two launches.
+static void freed(bool bad)
+{
+    float *x = take<float>(256), *spare = take<float>(256);
+    cudaGraph_t g = new_graph();
+    add_scale(g, x, 256);
+    cudaGraphExec_t e = make(g);
+    run(e);
+    NEED(cudaFree(bad ? x : spare));
+    run(e);
+}
+
+// The graph is gone when the nodes of the executable one have to change.
+static void destroyed(bool bad)
+{
+    float *x = take<float>(256), *spare = take<float>(256);
+    cudaGraph_t g = new_graph();
+    add_scale(g, x, 256);
+    cudaGraphExec_t e = make(g);
+    NEED(cudaGraphDestroy(g));
+    run(e);
+    NEED(cudaFree(bad ? x : spare));
+    run(e);
+    NEED(cudaGraphExecDestroy(e));
+}
+
+// Of two executable graphs one is gone, and the graph too.
+static void two(bool bad)
+{
+    float *x = take<float>(256), *spare = take<float>(256);
+    cudaGraph_t g = new_graph();
+    add_scale(g, x, 256);
+    cudaGraphExec_t first = make(g), second = make(g);
+    NEED(cudaGraphDestroy(g));
+    run(first);
+    NEED(cudaGraphExecDestroy(first));
+    run(second);
+    NEED(cudaFree(bad ? x : spare));
+    run(second);
+    NEED(cudaGraphExecDestroy(second));
+}
+
+static void captured(bool bad)
+{
+    float *x = take<float>(256), *spare = take<float>(256);
+    cudaStream_t s;
+    cudaGraph_t g;
+    NEED(cudaStreamCreate(&s));
+    NEED(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    scale<<<2, 128, 0, s>>>(x, 256);
+    scale<<<1, 128, 0, s>>>(x, 100);
+    NEED(cudaStreamEndCapture(s, &g));
+    cudaGraphExec_t e = make(g);
+    NEED(cudaGraphDestroy(g));
+    run(e);
+    NEED(cudaFree(bad ? x : spare));
+    run(e);
+}
+
+static void set(bool bad)
+{
+    float *x = take<float>(256), *y = take<float>(256 - bad);
+    cudaGraph_t g = new_graph();
+    cudaGraphNode_t node = add_scale(g, x, 256);
+    cudaGraphExec_t e = make(g);
+    run(e);
+    set_scale(e, node, y, 256);
+    run(e);
+    set_scale(e, node, x, 256);
+    run(e);
+}
+
+// A node is set to another kernel, and back.
+static void other_kernel(bool bad)
+{
+    float *x = take<float>(256), *from = take<float>(100);
+    int *index = take<int>(256), n = 256, far = 100;
+    void *arguments[] = {&x, &from, &index, &n};
+    cudaKernelNodeParams p = params_of((void *)gather, arguments);
+    cudaGraph_t g = new_graph();
+    cudaGraphNode_t node = add_scale(g, x, 256);
+    cudaGraphExec_t e = make(g);
+    run(e);
+    NEED(cudaGraphExecKernelNodeSetParams(e, node, &p));
+    run(e);
+    if (bad)
+        NEED(cudaMemcpy(index + 17, &far, sizeof far, cudaMemcpyHostToDevice));
+    run(e);
+    set_scale(e, node, x, 256);
+    run(e);
+}
+
+// A refused change leaves the node as it was, and what is known of it.
+static void refused(bool bad)
+{
+    float *x = take<float>(256), *spare = take<float>(256), *y = spare;
+    int n = 256;
+    void *arguments[] = {&y, &n};
+    cudaKernelNodeParams p = params_of((void *)scale, arguments);
+    p.blockDim = dim3(4096);
+    cudaGraph_t g = new_graph();
+    cudaGraphNode_t node = add_scale(g, x, 256);
+    cudaGraphExec_t e = make(g);
+    run(e);
+    if (cudaGraphExecKernelNodeSetParams(e, node, &p) == cudaSuccess)
+        exit(2);
+    cudaGetLastError();
+    NEED(cudaFree(bad ? x : spare));
+    run(e);
+}
+
+// A whole graph's parameters: nodes are paired by the driver.
+static void updated(bool bad)
+{
+    float *x = take<float>(256), *y = take<float>(256 - bad);
+    cudaGraph_t g = new_graph(), h = new_graph();
+    add_scale(g, x, 256);
+    add_scale(h, y, 256);
+    cudaGraphExec_t e = make(g);
+    run(e);
+    cudaGraphExecUpdateResultInfo info;
+    NEED(cudaGraphExecUpdate(e, h, &info));
+    NEED(cudaGraphDestroy(g));
+    NEED(cudaGraphDestroy(h));
+    run(e);
+}
+
+// A node of the graph is gone before its buffer is.
+static void without_node(bool bad)
+{
+    float *x = take<float>(256), *spare = take<float>(256);
+    cudaGraph_t g = new_graph();
+    cudaGraphNode_t node = add_scale(g, x, 256);
+    add_scale(g, spare + 128, 128);
+    cudaGraphExec_t e = make(g);
+    run(e);
+    NEED(cudaGraphDestroyNode(node));
+    if (bad)
+        NEED(cudaFree(x));
+    run(e);
+}
+
+static void child(bool bad)
+{
+    float *x = take<float>(256 - bad);
+    cudaGraph_t g = new_graph(), inner = new_graph();
+    cudaGraphNode_t node;
+    add_scale(g, take<float>(256), 256);
+    add_scale(inner, x, 256);
+    NEED(cudaGraphAddChildGraphNode(&node, g, nullptr, 0, inner));
+    NEED(cudaGraphDestroy(inner));
+    run(make(g));
+}
+
+// The index comes from memory: that access is checked, the others are proved.
+static void in_part(bool bad)
+{
+    float *to = take<float>(256), *from = take<float>(100), *spare = take<float>(256);
+    int *index = take<int>(256), n = 256, far = 100;
+    void *arguments[] = {&to, &from, &index, &n};
+    cudaKernelNodeParams p = params_of((void *)gather, arguments);
+    cudaGraph_t g = new_graph();
+    cudaGraphNode_t node;
+    NEED(cudaGraphAddKernelNode(&node, g, nullptr, 0, &p));
+    cudaGraphExec_t e = make(g);
+    run(e);
+    if (bad)
+        NEED(cudaMemcpy(index + 17, &far, sizeof far, cudaMemcpyHostToDevice));
+    NEED(cudaFree(spare));
+    run(e);
+}
+
+// A buffer that only the checked access uses: its bounds are renewed.
+static void in_part_freed(bool bad)
+{
+    float *to = take<float>(256), *from = take<float>(100), *spare = take<float>(100);
+    int *index = take<int>(256), n = 256;
+    void *arguments[] = {&to, &from, &index, &n};
+    cudaKernelNodeParams p = params_of((void *)gather, arguments);
+    cudaGraph_t g = new_graph();
+    cudaGraphNode_t node;
+    NEED(cudaGraphAddKernelNode(&node, g, nullptr, 0, &p));
+    cudaGraphExec_t e = make(g);
+    NEED(cudaGraphDestroy(g));
+    run(e);
+    NEED(cudaFree(bad ? from : spare));
+    run(e);
+}
+
+// Memory of a graph: its kernels look up every root.
+static void memory(bool bad)
+{
+    cudaGraph_t g = new_graph();
+    cudaMemAllocNodeParams a = {};
+    a.poolProps.allocType = cudaMemAllocationTypePinned;
+    a.poolProps.location.type = cudaMemLocationTypeDevice;
+    a.bytesize = 1024;
+    cudaGraphNode_t node, freed;
+    NEED(cudaGraphAddMemAllocNode(&node, g, nullptr, 0, &a));
+    float *x = (float *)a.dptr, *y = take<float>(256 - bad);
+    int n = 256;
+    void *arguments[] = {&y, &n};
+    cudaKernelNodeParams p = params_of((void *)scale, arguments);
+    cudaGraphNode_t kernel;
+    NEED(cudaGraphAddKernelNode(&kernel, g, &node, 1, &p));
+    NEED(cudaGraphAddMemFreeNode(&freed, g, &kernel, 1, x));
+    cudaGraphExec_t e = make(g);
+    NEED(cudaGraphDestroy(g));
+    run(e);
+    run(e);
+}
+
+// What the correct twin's launches are: "N M L", N kernels proved, M in part, L with all checks and bounds.
+static const struct check_case cases[] = {
+    {"smaller", smaller, "heap-buffer-overflow 4 0 0"},
+    {"freed", freed, "heap-use-after-free 2 0 0"},
+    {"destroyed", destroyed, "heap-use-after-free 2 0 0"},
+    {"two", two, "heap-use-after-free 3 0 0"},
+    {"captured", captured, "heap-use-after-free 4 0 0"},
+    {"set", set, "heap-buffer-overflow 3 0 0"},
+    {"other_kernel", other_kernel, "heap-buffer-overflow 2 2 0"},
+    {"refused", refused, "heap-use-after-free 2 0 0"},
+    {"updated", updated, "heap-buffer-overflow 1 0 0"},
+    {"without_node", without_node, "heap-use-after-free 3 0 0"},
+    {"child", child, "heap-buffer-overflow 1 0 0"},
+    {"in_part", in_part, "heap-buffer-overflow 0 2 0"},
+    {"in_part_freed", in_part_freed, "heap-use-after-free 0 2 0"},
+    {"memory", memory, "heap-buffer-overflow 0 0 0"},
+};
+
+int main(int argc, char **argv)
+{
+    return check_main(argc, argv, cases);
+}

@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# slow
+# Kernels in graphs under --mode=check: of the correct programs of test/guard/check_graphs.cu as many kernels
+# run without checks as the program says, and with all checks and their bounds if proofs are off; the wrong
+# ones are reported, with proofs and without. GUARD_DEVICE=gpu: on a GPU.
+set -u
+! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
+command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+export XDG_CACHE_HOME=$T/cache
+passed=0 failed=0
+nvcc -std=c++17 -lineinfo -gencode arch=compute_80,code=compute_80 -cudart shared -L"$BUILD/lib/moat" \
+    -o "$T/check_graphs" test/guard/check_graphs.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+
+stat() {  # stat LABEL: the number behind it in the summary
+    local n
+    n=$(sed -n "s/^ *kernels in launched graphs $1.*[a-z]  *\([0-9,]*\)$/\1/p" "$T/log")
+    echo "${n:-0}"
+}
+
+# run PROOFS good|bad NAME: status in $status, types of what was reported in $found, kernels of launched
+# graphs in $ran: proved, in part, with all checks and bounds
+run() {
+    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check --proofs="$1" \
+        "$T/check_graphs" "$2" "$3" >"$T/log" 2>&1 </dev/null
+    status=$?
+    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
+    found=${found% }
+    ran="$(stat 'proved right') $(stat 'proved in part') $(stat 'run with all checks')"
+}
+
+verdict() {  # verdict STATUS WHAT
+    if [ "$1" = 0 ]; then
+        passed=$((passed + 1))
+        return
+    fi
+    failed=$((failed + 1))
+    echo "FAIL $2: status $status, reported: ${found:-nothing}, kernels: $ran"
+    tail -n 40 "$T/log" | sed 's/^/    | /'
+}
+
+"$MOAT" --device=cpu --mode=off "$T/check_graphs" list >"$T/cases" 2>/dev/null </dev/null
+while IFS=$'\t ' read -r name type whole part full; do
+    run on good "$name"
+    [ "$status $found" = '0 ' ] && [ "$ran" = "$whole $part $full" ]
+    verdict $? "good $name"
+    run off good "$name"
+    [ "$status $found" = '0 ' ] && [ "$ran" = "0 0 $((whole + part + full))" ]
+    verdict $? "good $name without proofs"
+    run check good "$name"
+    [ "$status $found" = '0 ' ] && [ "$ran" = "0 0 $((whole + part + full))" ] &&
+        ! grep -q 'a bug of moat' "$T/log"
+    verdict $? "good $name with both"
+    for proofs in on off check; do
+        run $proofs bad "$name"
+        [ "$status $found" = "97 $type" ] && ! grep -q 'a bug of moat' "$T/log"
+        verdict $? "bad $name, proofs $proofs"
+    done
+done <"$T/cases"
+[ "$passed" -gt 60 ] || { echo 'the list of cases is too short'; failed=$((failed + 1)); }
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

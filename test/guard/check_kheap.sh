@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# slow
+# --mode=check and memory from malloc and new in kernels: each program of test/guard/check_kheap.cu must be
+# reported as what it is, with kernel, line, thread and block; its twin runs silently and checked, and no
+# access is left to chance. GUARD_DEVICE=gpu: on a GPU.
+set -u
+! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+export XDG_CACHE_HOME=$T/cache
+passed=0 failed=0 program=$T/check_kheap
+command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
+nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared -L"$BUILD/lib/moat" \
+    -o "$program" test/guard/check_kheap.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+
+run() {  # run OPTION...: status in $status, types of what was reported, each once, in $found
+    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$@" >"$T/log" 2>&1 </dev/null
+    status=$?
+    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
+    found=${found% }
+}
+
+verdict() {  # verdict STATUS WHAT
+    if [ "$1" = 0 ]; then
+        passed=$((passed + 1))
+        return
+    fi
+    failed=$((failed + 1))
+    echo "FAIL $2: status $status, reported: ${found:-nothing}"
+    tail -n 40 "$T/log" | sed 's/^/    | /'
+}
+
+lacks() {  # lacks NAME: prints what a report should show and does not
+    grep -q 'in kernel .* .*check_kheap.cu:[0-9]' "$T/log" || echo 'the line is not named'
+    if [[ $found == *-free && $found != heap-* ]]; then
+        grep -Eq '^Freed by thread \([0-9]+,0,0\) in block' "$T/log" || echo 'who freed is not said'
+    else
+        grep -Eq '^(READ|WRITE) of size [0-9]+ by thread \([0-9]+,0,0\) in block' "$T/log" ||
+            echo 'the thread is not named'
+    fi
+    # A function that kernels call does not know by which launch.
+    [ "$1" = objects ] || grep -q '^launched by cuLaunchKernel at:' "$T/log" || echo 'the launch is not shown'
+    [[ $found == wild-access || $1 == not_from_malloc ]] ||
+        grep -q '^allocated by malloc in a kernel' "$T/log" || echo 'who allocated is not said'
+    [[ $found != *after-free && $found != double-free ]] || grep -q '^freed by free in a kernel' "$T/log" ||
+        echo 'who freed is not said'
+}
+
+"$MOAT" --device=cpu --mode=off "$program" list >"$T/cases" 2>/dev/null </dev/null
+while IFS=$'\t' read -r name types; do
+    run "$program" good "$name"
+    [ "$status" = 0 ] && [ -z "$found" ] && grep -q 'kernel launches checked' "$T/log" &&
+        ! grep -q 'kernel launches not checked\|whose allocation moat did not see' "$T/log"
+    verdict $? "good $name"
+    run "$program" bad "$name"
+    missing=$(lacks "$name" | paste -sd ,)
+    [ "$status" = 97 ] && [[ $found =~ ^($types)$ ]] && [ -z "$missing" ]
+    verdict $? "bad $name${missing:+ ($missing)}"
+done <"$T/cases"
+[ "$passed" -gt 24 ] || { echo 'the list of cases is too short'; failed=$((failed + 1)); }
+
+run "$program" bad list
+grep -Eq ' is located 0 bytes after 20-byte region ' "$T/log"
+verdict $? 'the bounds of a block'
+
+# With canaries too, and without the heap.
+run --mode=check,canary "$program" bad list
+[ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ]
+verdict $? 'with canaries'
+run --no-kheap "$program" bad list
+[ "$status" = 0 ] && [ -z "$found" ]
+verdict $? --no-kheap
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

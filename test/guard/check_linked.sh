@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# --mode=check: errors in kernels of each of several PTX texts that the driver links.
+set -u
+! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
+command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+export XDG_CACHE_HOME=$T/cache
+passed=0 failed=0
+cat >"$T/first.cu" <<'CU'
+extern "C" __global__ void first(int *a, int n)
+{
+    if (threadIdx.x < n)
+        a[threadIdx.x] = 1;
+}
+CU
+cat >"$T/second.cu" <<'CU'
+extern "C" __global__ void second(int *a, int n)
+{
+    __shared__ int b[128];
+    b[threadIdx.x] = n;
+    __syncthreads();
+    if (threadIdx.x == n - 1)
+        a[threadIdx.x] += b[127 - threadIdx.x];
+}
+CU
+for name in first second; do
+    nvcc -rdc=true -ptx -lineinfo -arch=compute_75 -o "$T/$name.ptx" "$T/$name.cu" || exit 1
+done
+cc -g -Isrc -o "$T/check_linked" test/guard/check_linked.c -L"$BUILD/lib/moat" -lcuda || exit 1
+
+run() {  # run good|bad
+    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$T/check_linked" "$T/first.ptx" \
+        "$T/second.ptx" "$1" >"$T/log" 2>&1 </dev/null
+    status=$?
+}
+
+verdict() {  # verdict STATUS WHAT
+    if [ "$1" = 0 ]; then
+        passed=$((passed + 1))
+        return
+    fi
+    failed=$((failed + 1))
+    echo "FAIL $2: status $status"
+    tail -n 60 "$T/log" | sed 's/^/    | /'
+}
+
+run good
+[ "$status" = 0 ] && ! grep -q ERROR "$T/log" && grep -Eq 'kernel launches checked +2$' "$T/log"
+verdict $? good
+run bad
+[ "$status" = 97 ] && grep -q 'in kernel first .*first.cu:4$' "$T/log"
+verdict $? 'the first text'
+grep -q 'in kernel second .*second.cu:7$' "$T/log"
+verdict $? 'the second text'
+run bad
+[ "$status" = 97 ] && grep -q 'in kernel second .*second.cu:7$' "$T/log"
+verdict $? 'from the cache'
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

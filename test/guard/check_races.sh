@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# --mode=check: a buffer that is freed in the order of a stream while a kernel in another one uses it, and
+# nothing orders the two, is reported with the launch and the free; whatever may order them is silent.
+set -u
+! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
+command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+export XDG_CACHE_HOME=$T/cache
+passed=0 failed=0
+nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared \
+    -L"$BUILD/lib/moat" -o "$T/check_races" test/guard/check_races.cu >"$T/log" 2>&1 ||
+    { cat "$T/log"; exit 1; }
+
+run() {  # run bad|good NAME
+    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$T/check_races" "$@" >"$T/log" 2>&1 \
+        </dev/null
+    status=$?
+    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | tr '\n' ' ')
+    found=${found% }
+}
+
+verdict() {  # verdict STATUS WHAT
+    if [ "$1" = 0 ]; then
+        passed=$((passed + 1))
+        return
+    fi
+    failed=$((failed + 1))
+    echo "FAIL $2: status $status, reported: ${found:-nothing}"
+    tail -n 40 "$T/log" | sed 's/^/    | /'
+}
+
+is_told() {  # the report has both stacks
+    grep -q "in kernel .*fill(" "$T/log" &&
+        grep -q '^WRITE of size 4 by an unknown thread' "$T/log" &&
+        grep -q "^launched by cuLaunchKernel at:" "$T/log" &&
+        grep -q '^allocated by cuMemAllocAsync' "$T/log" &&
+        grep -q '^freed by cuMemFreeAsync at:' "$T/log" &&
+        grep -q '^note: the kernel had not ended when the buffer was freed' "$T/log"
+}
+
+"$MOAT" --device=cpu --mode=off "$T/check_races" list >"$T/cases" 2>/dev/null </dev/null
+while IFS=$'\t' read -r name types; do
+    run good "$name"
+    [ "$status" = 0 ] && [ -z "$found" ]
+    verdict $? "good $name"
+    [ -n "$types" ] || continue
+    run bad "$name"
+    [ "$status" = 97 ] && [ "$found" = "$types" ] && is_told
+    verdict $? "bad $name"
+done <"$T/cases"
+[ "$passed" -ge 16 ] || { echo 'the list of cases is too short'; failed=$((failed + 1)); }
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

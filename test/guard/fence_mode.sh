@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# slow
+# --mode=fence: each wrong kernel of test/guard/fence_tenant.cu is contained, by every way of the fence: memory
+# that moat does not know of stays as it is, bit for bit, the program gets the error that it would have had, and
+# moat reports it. Its right twin runs silently, and fenced.
+set -u
+! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
+command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+export XDG_CACHE_HOME=$T/cache
+passed=0 failed=0
+nvcc -std=c++17 -lineinfo -gencode arch=compute_90,code=compute_90 -cudart shared -L"$BUILD/lib/moat" \
+    -o "$T/fence_tenant" test/guard/fence_tenant.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+export FENCE_DRIVER=$BUILD/lib/moat/libmoat-cpu.so
+
+run() {  # run OPTION... PROGRAM ARG...: status in $status, what was reported in $found
+    timeout 60 "$MOAT" --device=cpu --mode=fence "$@" >"$T/log" 2>&1 </dev/null
+    status=$?
+    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | sort -u | paste -sd ' ')
+}
+
+verdict() {  # verdict STATUS WHAT
+    if [ "$1" = 0 ]; then
+        passed=$((passed + 1))
+        return
+    fi
+    failed=$((failed + 1))
+    echo "FAIL $2: status $status, reported: ${found:-nothing}"
+    tail -n 30 "$T/log" | sed 's/^/    | /'
+}
+
+seeds=3
+[ "${TEST_ALL:-0}" = 0 ] || seeds=30
+"$MOAT" --device=cpu --mode=off "$T/fence_tenant" list >"$T/cases" 2>/dev/null </dev/null
+for way in mask check modulo; do
+    while read -r name _; do
+        run --fence=$way "$T/fence_tenant" good "$name"
+        [ "$status" = 0 ] && [ -z "$found" ] && grep -q 'kernel launches fenced' "$T/log"
+        verdict $? "$way: good $name"
+        for seed in $(seq $seeds); do
+            run --fence=$way --error-exitcode=0 "$T/fence_tenant" bad "$name" "$seed"
+            [ "$status" = 0 ] && [ -n "$found" ]
+            verdict $? "$way: bad $name $seed"
+        done
+    done <"$T/cases"
+done
+[ "$passed" -gt 300 ] || { echo 'the list of cases is too short'; failed=$((failed + 1)); }
+
+# Without a fence, the neighbour's memory does change: the test can fail.
+timeout 60 "$MOAT" --device=cpu --mode=off "$T/fence_tenant" bad write >"$T/log" 2>&1 </dev/null
+status=$? found=
+[ $status = 3 ]
+verdict $? 'without a fence the neighbour changes'
+
+# The paper's fence says nothing.
+run --fence-silent "$T/fence_tenant" bad write
+grep -q 'error 0, neighbour intact' "$T/log" && [ -z "$found" ]
+verdict $? 'silent'
+
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

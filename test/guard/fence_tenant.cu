@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: MIT
+// A tenant for the tests of --mode=fence.
+//
+//   fence_tenant list                     each case: its name, and the error that the program must get
+//   fence_tenant good|bad CASE [SEED]     runs the case's kernel, right or wrong. The wrong kernel aims at a
+//                                         neighbour's memory: allocated through the driver's own library, past
+//                                         moat (FENCE_DRIVER names that file), if there is one; SEED varies the
+//                                         address. Prints the error, and whether the neighbour's memory has
+//                                         changed
+//   fence_tenant neighbour SECONDS        computes the same over and over, and compares each result
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <vector>
+
+enum { N = 1 << 14, NEIGHBOUR = 1 << 20 };
+
+// What a kernel gets: its own buffer, and an address that is right or wrong.
+#define KERNEL(name) __global__ void name(uint32_t *own, uint64_t at)
+
+KERNEL(write32)
+{
+    ((volatile uint32_t *)at)[threadIdx.x] = 0xdeadbeef;
+    own[threadIdx.x] = 1;
+}
+
+KERNEL(read32)
+{
+    own[threadIdx.x] = ((volatile uint32_t *)at)[threadIdx.x];
+}
+
+KERNEL(write8)
+{
+    ((volatile uint8_t *)at)[threadIdx.x] = 0x77;
+    own[threadIdx.x] = 1;
+}
+
+KERNEL(write64)
+{
+    ((volatile uint64_t *)at)[threadIdx.x] = 0x1122334455667788;
+    own[threadIdx.x] = 1;
+}
+
+KERNEL(vector)
+{
+    ((uint4 *)at)[threadIdx.x] = make_uint4(1, 2, 3, 4);
+    own[threadIdx.x] = 1;
+}
+
+KERNEL(read_vector)
+{
+    uint4 v = ((uint4 *)at)[threadIdx.x];
+    own[threadIdx.x] = v.x + v.y + v.z + v.w;
+}
+
+KERNEL(atomic)
+{
+    atomicAdd((uint32_t *)at + threadIdx.x % 4, 1u);
+    own[threadIdx.x] = 1;
+}
+
+KERNEL(exchange)
+{
+    own[threadIdx.x] = atomicCAS((uint32_t *)at + threadIdx.x % 4, 5u, 7u);
+}
+
+// The space is not known: the pointer may be into shared memory.
+KERNEL(generic)
+{
+    __shared__ uint32_t shared[64];
+    shared[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    volatile uint32_t *p = own[64] ? shared : (uint32_t *)at;
+    p[threadIdx.x] = 3;
+    own[threadIdx.x] = p[0] + shared[threadIdx.x];
+}
+
+KERNEL(offset)
+{
+    volatile uint32_t *p = (uint32_t *)at;
+    p[0] = 1, p[1] = 2, p[100] = 3, p[4000] = 4;
+    own[threadIdx.x] = 1;
+}
+
+// By a function that is not inlined.
+__device__ __noinline__ void store(volatile uint32_t *p, uint32_t v)
+{
+    *p = v;
+}
+
+KERNEL(function)
+{
+    store((uint32_t *)at + threadIdx.x, 9);
+    own[threadIdx.x] = 1;
+}
+
+KERNEL(loop)
+{
+    volatile uint32_t *p = (uint32_t *)at;
+    for (int i = 0; i < 100; i++)
+        p[i * 3] = i;
+    own[threadIdx.x] = 1;
+}
+
+KERNEL(guarded)
+{
+    if (own[65 + threadIdx.x] == 0)
+        *((volatile uint32_t *)at) = 1;
+    own[threadIdx.x] = 1;
+}
+
+KERNEL(asynchronous)
+{
+    __shared__ __align__(16) uint4 shared[32];
+#if __CUDA_ARCH__ >= 800
+    unsigned to = (unsigned)__cvta_generic_to_shared(&shared[threadIdx.x]);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16;\ncp.async.wait_all;" ::"r"(to),
+                 "l"(at + 16 * threadIdx.x)
+                 : "memory");
+#else
+    shared[threadIdx.x] = ((uint4 *)at)[threadIdx.x];
+#endif
+    __syncthreads();
+    own[threadIdx.x] = shared[threadIdx.x].x;
+}
+
+// What lies behind the block's own shared memory.
+KERNEL(shared_write)
+{
+    __shared__ volatile uint32_t shared[32];
+    shared[threadIdx.x] = 1;
+    shared[at + threadIdx.x] = 2;
+    own[threadIdx.x] = shared[threadIdx.x];
+}
+
+KERNEL(shared_read)
+{
+    __shared__ volatile uint32_t shared[32];
+    shared[threadIdx.x] = 1;
+    own[threadIdx.x] = shared[at + threadIdx.x];
+}
+
+KERNEL(shared_atomic)
+{
+    __shared__ uint32_t shared[32];
+    shared[threadIdx.x] = 1;
+    __syncthreads();
+    atomicAdd(&shared[at + threadIdx.x], 1);
+    own[threadIdx.x] = shared[threadIdx.x];
+}
+
+KERNEL(shared_generic)
+{
+    __shared__ uint32_t shared[32];
+    shared[threadIdx.x] = 1;
+    __syncthreads();
+    store(shared + at + threadIdx.x, 4);
+    own[threadIdx.x] = 1;
+}
+
+KERNEL(trap)
+{
+    if (at)
+        asm volatile("trap;");
+    own[threadIdx.x] = 1;
+}
+
+KERNEL(breakpoint)
+{
+    if (at)
+        asm volatile("brkpt;");
+    own[threadIdx.x] = 1;
+}
+
+// Aims at: the neighbour's memory, where nothing is mapped, the first page, one byte beside a right address.
+// Nothing: `at` only says whether to do wrong.
+// An index far behind shared memory.
+enum aim { NEIGHBOURS, FAR, ZERO, BESIDE, SWITCH, INDEX };
+enum { ILLEGAL = 700, MISALIGNED = 716, FAILED = 719 };
+static const struct {
+    const char *name;
+    void (*kernel)(uint32_t *own, uint64_t at);
+    enum aim aim;
+    int error;
+} cases[] = {
+    {"write", write32, NEIGHBOURS, ILLEGAL},
+    {"read", read32, NEIGHBOURS, ILLEGAL},
+    {"write_byte", write8, NEIGHBOURS, ILLEGAL},
+    {"write_64", write64, NEIGHBOURS, ILLEGAL},
+    {"write_vector", vector, NEIGHBOURS, ILLEGAL},
+    {"read_vector", read_vector, NEIGHBOURS, ILLEGAL},
+    {"atomic", atomic, NEIGHBOURS, ILLEGAL},
+    {"exchange", exchange, NEIGHBOURS, ILLEGAL},
+    {"generic", generic, NEIGHBOURS, ILLEGAL},
+    {"offset", offset, NEIGHBOURS, ILLEGAL},
+    {"function", function, NEIGHBOURS, ILLEGAL},
+    {"loop", loop, NEIGHBOURS, ILLEGAL},
+    {"guarded", guarded, NEIGHBOURS, ILLEGAL},
+    {"async", asynchronous, NEIGHBOURS, ILLEGAL},
+    {"far_write", write32, FAR, ILLEGAL},
+    {"far_read", read32, FAR, ILLEGAL},
+    {"far_atomic", atomic, FAR, ILLEGAL},
+    {"far_vector", vector, FAR, ILLEGAL},
+    {"null_write", write32, ZERO, ILLEGAL},
+    {"null_read", read32, ZERO, ILLEGAL},
+    {"null_atomic", atomic, ZERO, ILLEGAL},
+    {"null_generic", generic, ZERO, ILLEGAL},
+    {"misaligned_write", write32, BESIDE, MISALIGNED},
+    {"misaligned_read", read32, BESIDE, MISALIGNED},
+    {"misaligned_64", write64, BESIDE, MISALIGNED},
+    {"misaligned_vector", vector, BESIDE, MISALIGNED},
+    {"misaligned_atomic", atomic, BESIDE, MISALIGNED},
+    {"misaligned_generic", generic, BESIDE, MISALIGNED},
+    {"shared_write", shared_write, INDEX, ILLEGAL},
+    {"shared_read", shared_read, INDEX, ILLEGAL},
+    {"shared_atomic", shared_atomic, INDEX, ILLEGAL},
+    {"shared_generic", shared_generic, INDEX, ILLEGAL},
+    {"trap", trap, SWITCH, FAILED},
+    {"breakpoint", breakpoint, SWITCH, FAILED},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static uint64_t mix(uint64_t v)
+{
+    v = (v ^ v >> 33) * 0xff51afd7ed558ccdu;
+    return v ^ v >> 29;
+}
+
+// --- the neighbour in this process -------------------------------------------------------------------------
+
+static struct {
+    void *library;
+    uint64_t base;
+    std::vector<uint8_t> before;
+} neighbour;
+
+template <class F> static F call(const char *name)
+{
+    return (F)dlsym(neighbour.library, name);
+}
+
+static void make_neighbour()
+{
+    const char *path = getenv("FENCE_DRIVER");
+    neighbour.library = path ? dlopen(path, RTLD_NOW) : NULL;
+    if (!neighbour.library)
+        return;
+    if (call<int (*)(uint64_t *, size_t)>("cuMemAlloc_v2")(&neighbour.base, NEIGHBOUR)) {
+        printf("no memory for the neighbour\n");
+        exit(2);
+    }
+    for (size_t i = 0; i < NEIGHBOUR; i++)
+        neighbour.before.push_back((uint8_t)mix(i));
+    call<int (*)(uint64_t, const void *, size_t)>("cuMemcpyHtoD_v2")(neighbour.base, neighbour.before.data(),
+                                                                     NEIGHBOUR);
+}
+
+static bool neighbour_intact()
+{
+    std::vector<uint8_t> now(NEIGHBOUR);
+    return !neighbour.library ||
+           (!call<int (*)(void *, uint64_t, size_t)>("cuMemcpyDtoH_v2")(now.data(), neighbour.base,
+                                                                        NEIGHBOUR) &&
+            now == neighbour.before);
+}
+
+// --- one case ----------------------------------------------------------------------------------------------
+
+static uint64_t aim_at(enum aim aim, uint64_t own, uint64_t seed)
+{
+    switch (aim) {
+    case NEIGHBOURS:
+        return neighbour.base ? neighbour.base + mix(seed) % (NEIGHBOUR / 2) / 16 * 16
+                              : own + (1ull << 36) + mix(seed) % (1ull << 34) / 16 * 16;
+    case FAR: return mix(seed) & 0x7ffffffffff0;
+    case ZERO: return mix(seed) % 4096 / 16 * 16;
+    case BESIDE: return own + 1024 + (seed & 1) + 1;
+    case INDEX: return (1 << 18) + mix(seed) % (1 << 20);
+    default: return 1;
+    }
+}
+
+static int run(int n, bool bad, uint64_t seed)
+{
+    uint32_t *own, host[64] = {0};
+    cudaMalloc(&own, N * 4);
+    cudaMemset(own, 0, N * 4);
+    make_neighbour();
+    bool is_switch = cases[n].aim == SWITCH || cases[n].aim == INDEX;
+    uint64_t at = bad ? aim_at(cases[n].aim, (uint64_t)own, seed) : is_switch ? 0 : (uint64_t)own + 1024;
+    cases[n].kernel<<<1, 32>>>(own, at);
+    int launched = cudaGetLastError(), error = cudaDeviceSynchronize();
+    bool intact = neighbour_intact();
+    int copied = cudaMemcpy(host, own, sizeof host, cudaMemcpyDeviceToHost);
+    printf("%s %s: error %d, %s\n", bad ? "bad" : "good", cases[n].name, launched ? launched : error,
+           intact ? "neighbour intact" : "the neighbour's memory HAS CHANGED");
+    int wanted = bad ? cases[n].error : 0;
+    // Without a fence the error is the device's, which may call it something else.
+    return !intact ? 3 : error != wanted || copied != wanted ? 4 : 0;
+}
+
+// --- a process of its own ----------------------------------------------------------------------------------
+
+__global__ void work(float *a, int n, int rounds)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n)
+        return;
+    float x = a[i];
+    for (int k = 0; k < rounds; k++)
+        x = x * 1.0000001f + 1e-7f;
+    a[i] = x;
+}
+
+static int compute(double seconds)
+{
+    float *a;
+    std::vector<float> first(N), now(N);
+    long rounds = 0;
+    auto start = std::chrono::steady_clock::now();
+    cudaError_t e = cudaMalloc(&a, N * 4);
+    while (!e && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds) {
+        cudaMemset(a, 0, N * 4);
+        for (int i = 0; i < 32; i++)
+            work<<<N / 256, 256>>>(a, N, 500);
+        e = cudaMemcpy(now.data(), a, N * 4, cudaMemcpyDeviceToHost);
+        if (!rounds++)
+            first = now;
+        if (!e && memcmp(now.data(), first.data(), N * 4)) {
+            printf("neighbour: the result of round %ld HAS CHANGED\n", rounds);
+            return 3;
+        }
+    }
+    printf("neighbour: %s after %ld rounds\n", e ? cudaGetErrorName(e) : "ok", rounds);
+    return e ? 5 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && !strcmp(argv[1], "list")) {
+        for (int i = 0; i < CASES; i++)
+            printf("%s %d\n", cases[i].name, cases[i].error);
+        return 0;
+    }
+    if (argc == 3 && !strcmp(argv[1], "neighbour"))
+        return compute(atof(argv[2]));
+    for (int i = 0; argc >= 3 && i < CASES; i++)
+        if (!strcmp(argv[2], cases[i].name))
+            return run(i, !strcmp(argv[1], "bad"), argc > 3 ? strtoull(argv[3], NULL, 0) : 1);
+    fprintf(stderr, "usage: fence_tenant list | good|bad CASE [SEED] | neighbour SECONDS\n");
+    return 2;
+}
