@@ -28,6 +28,7 @@ enum {
 // A launch of a plain kernel. number == 0: none.
 struct launch {
     uint64_t number;  // from the clock
+    uint64_t newest;  // serial of a block: the kernel was passed none that was allocated later
     CUstream stream;
     CUcontext context;
     const void *function;
@@ -174,7 +175,8 @@ static void keep_other(CUstream stream, bool named, uint64_t number)
 }
 
 // Whether all that the kernel is passed and uses as pointers lies in memory that the host does not see.
-static bool is_hidden(const struct check_prove *p, const char *parameters, size_t size)
+// Raises *newest to the serials of the blocks.
+static bool is_hidden(const struct check_prove *p, const char *parameters, size_t size, uint64_t *newest)
 {
     const struct proof *proof = check_prove_proof(p);
     bool hidden = !proof->head->ncalls;
@@ -189,6 +191,8 @@ static bool is_hidden(const struct check_prove *p, const char *parameters, size_
         if (root->at <= size && size - root->at >= sizeof pointer)
             memcpy(&pointer, parameters + root->at, sizeof pointer);
         const struct track_block *b = pointer ? track_live(pointer) : NULL;
+        if (b && b->facts.serial > *newest)
+            *newest = b->facts.serial;
         hidden = !b ? !root->strong || !pointer
                     : b->facts.family == TRACK_PLAIN || b->facts.family == TRACK_PITCH ||
                           b->facts.family == TRACK_POOL;
@@ -198,9 +202,10 @@ static bool is_hidden(const struct check_prove *p, const char *parameters, size_
 }
 
 static void keep_launch(const struct launch_call *l, const struct check_prove *plain, const void *parameters,
-                        size_t size, uint64_t number)
+                        size_t size, uint64_t number, uint64_t newest)
 {
     struct launch new = {.number = number,
+                         .newest = newest,
                          .stream = l->stream,
                          .context = context_now(),
                          .function = l->function,
@@ -232,15 +237,15 @@ void check_race_launch(const struct launch_call *l, const struct check_prove *pl
     // Attributes may record events, and let kernels of one stream overlap.
     bool usual = !l->config || !l->config->numAttrs;
     int saved = errno;
-    uint64_t number = atomic_fetch_add_explicit(&clock_, 1, memory_order_relaxed) + 1;
+    uint64_t newest = 0, number = atomic_fetch_add_explicit(&clock_, 1, memory_order_relaxed) + 1;
     if (!usual || legacy)
         check_race_order(MODE_ORDER_ALL);
     if (!usual)
         check_race_order(MODE_ORDER_RECORD);
-    if (!usual || !plain || !is_hidden(plain, parameters, size))
+    if (!usual || !plain || !is_hidden(plain, parameters, size, &newest))
         keep_other(l->stream, named, number);
     else if (named && size <= BYTES)
-        keep_launch(l, plain, parameters, size, number);
+        keep_launch(l, plain, parameters, size, number, newest);
     errno = saved;
 }
 
@@ -346,7 +351,9 @@ static void look(const struct track_copy *b, CUstream stream, bool legacy)
     for (unsigned i = 0; i < n && !found; i++) {
         struct use use = {0};
         // Launches into the legacy stream are not kept: one of the two streams may be it, if any.
-        found = find_use(&list[i], b, &use) && is_busy(list[i].stream, &blocking) && !(legacy && blocking);
+        // Memory that was freed may be allocated again at once, in another stream too.
+        found = b->facts.serial <= list[i].newest && find_use(&list[i], b, &use) &&
+                is_busy(list[i].stream, &blocking) && !(legacy && blocking);
         if (found)
             report(&list[i], b, &use);
     }

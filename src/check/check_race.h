@@ -6,7 +6,8 @@
 // two an order counts as one that does (enum mode_order), and so does what is not known:
 //
 //   the kernel     was proved (check_prove.h), so that all it accesses are the buffers that it was passed, in
-//                  memory of the device, and one thread at least accesses the buffer that is freed
+//                  memory of the device, and one thread at least accesses the buffer that is freed. It has no
+//                  atomics and no volatile loads, with which it could wait for another kernel
 //   its stream     has not run empty, and nothing was launched into it since but such kernels
 //   since then     no event that was recorded after it was used, and no call was made of which more is not
 //                  known than that it has to do with streams, or with the host's knowledge of them
@@ -30,8 +31,8 @@ void check_race_after_fork(void);
 // Memory is allocated in the order of a stream: from now on launches are kept.
 void check_race_alloc(CUstream stream, bool per_thread);
 void check_race_order(enum mode_order what);
-// A kernel is about to be launched. plain: its proof, if it covers all that the kernel accesses and holds;
-// else NULL. parameters: the program's.
+// A kernel is about to be launched. plain: its proof, if it covers all that the kernel accesses, and the
+// kernel cannot wait for another one; else NULL. parameters: the program's.
 void check_race_launch(const struct launch_call *l, const struct check_prove *plain, const void *parameters,
                        size_t size);
 // The buffer at base is about to be freed in the order of a stream; it is known as freed already.

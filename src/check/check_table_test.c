@@ -443,6 +443,43 @@ static void errors_are_recorded_once_and_counted(void **unused)
     assert_int_equal(traps, 1);
 }
 
+// On the host a block has one thread, and its number.
+static uint64_t launch_of(uint32_t block)
+{
+    uint32_t before = kprim_self;
+    kprim_self = block;
+    uint64_t launch = kcheck_judge_launch((uintptr_t)state);
+    kprim_self = before;
+    return launch;
+}
+
+static void enter(uint32_t block, uint64_t launch)
+{
+    uint32_t before = kprim_self;
+    kprim_self = block;
+    kcheck_judge_enter((uintptr_t)state, launch);
+    kprim_self = before;
+}
+
+static void a_block_finds_its_launch_and_no_other(void **unused)
+{
+    assert_int_equal(launch_of(5), 0);
+    enter(5, 77);
+    enter(6, 78);
+    assert_int_equal(launch_of(5), 77);
+    assert_int_equal(launch_of(6), 78);
+    assert_int_equal(launch_of(7), 0);
+    assert_int_equal(launch_of(5 + KCHECK_LAUNCHES), 0);
+    enter(5 + KCHECK_LAUNCHES, 79);
+    assert_int_equal(launch_of(5 + KCHECK_LAUNCHES), 79);
+    assert_int_equal(launch_of(5), 0);
+    assert_int_equal(launch_of(6), 78);
+    // Two blocks that write at once may leave the half of each.
+    enter(5, 77);
+    state->launches[5].launch = 79;
+    assert_int_equal(launch_of(5), 0);
+}
+
 // More errors than the ring has records: each is recorded as soon as there is room.
 static void a_full_ring_loses_nothing_for_good(void **unused)
 {
@@ -507,6 +544,7 @@ int main(void)
         TEST(blocks_that_no_table_describes),
         TEST(out_of_memory),
         TEST(errors_are_recorded_once_and_counted),
+        TEST(a_block_finds_its_launch_and_no_other),
         TEST(a_full_ring_loses_nothing_for_good),
         TEST(more_errors_than_counters),
         TEST(a_block_that_is_forgotten),

@@ -8,7 +8,7 @@ enum { MOST = 16 };
 // The modes that are on, in the order of base/modes.def. Written once, by mode_start.
 static const struct mode *active[MOST];
 static unsigned count;
-bool mode_any;
+bool mode_any, mode_orders;
 
 #define EACH(member, ...)                       \
     do {                                        \
@@ -61,6 +61,8 @@ void mode_start(const struct mode_row *rows, unsigned n)
         if (guard.options.mode >> rows[i].option & 1 && (!rows[i].mode->start || rows[i].mode->start()))
             active[count++] = rows[i].mode;
     mode_any = count;
+    for (unsigned i = 0; i < count; i++)
+        mode_orders |= active[i]->order != NULL;
     if (any_plans())
         rewrite_start(&client);
 }
@@ -310,7 +312,7 @@ void mode_waited(enum driver_id call, uint64_t ended)
     EACH(waited, call, ended);
 }
 
-void mode_order(enum mode_order what)
+void mode_order_all(enum mode_order what)
 {
     EACH(order, what);
 }

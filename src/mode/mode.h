@@ -201,7 +201,13 @@ bool mode_graph_ends(CUgraph graph, CUresult *r);
 CUgraph mode_exec_ends(CUgraphExec exec);
 void mode_poll(void);
 void mode_waited(enum driver_id call, uint64_t ended);
-void mode_order(enum mode_order what);
+extern bool mode_orders;  // a mode that is on is interested in the order of streams; set by mode_start
+void mode_order_all(enum mode_order what);
+static inline void mode_order(enum mode_order what)
+{
+    if (__builtin_expect(mode_orders, 0))
+        mode_order_all(what);
+}
 void mode_summarise(void);
 
 #endif

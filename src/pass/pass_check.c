@@ -266,10 +266,36 @@ static int add_variant(struct check_func *k, struct pass_check_variant *to)
     return 0;
 }
 
+// Whether a loop around the statement can see what other kernels write meanwhile: a plain load is made once.
+static bool waits(const struct ptx_stmt *s)
+{
+    static const enum ptx_mod strong[] = {PTX_MOD_VOLATILE, PTX_MOD_RELAXED, PTX_MOD_ACQUIRE,
+                                          PTX_MOD_MMIO,     PTX_MOD_CV,      PTX_MOD_CG};
+    if (s->kind != PTX_INSN)
+        return s->kind == PTX_VERBATIM;
+    if (s->form->id == PTX_OP_CALL || s->form->id == PTX_OP_ATOM || s->form->id == PTX_OP_NANOSLEEP)
+        return true;
+    for (unsigned i = 0; i < sizeof strong / sizeof *strong; i++)
+        if (ptx_form_has(s->form, strong[i]))
+            return true;
+    return false;
+}
+
+static bool may_wait(const struct ptx_func *f)
+{
+    for (uint32_t i = 0; i < f->nstmts; i++)
+        if (waits(&f->stmts[i]))
+            return true;
+    return false;
+}
+
 static int add_kernel(struct check_func *k)
 {
-    struct pass_check_kernel kernel = {
-        .name = k->name, .hidden = hidden_at(k->f), .nparams = k->f->nparams, .proof = STR("")};
+    struct pass_check_kernel kernel = {.name = k->name,
+                                       .hidden = hidden_at(k->f),
+                                       .nparams = k->f->nparams,
+                                       .waits = may_wait(k->f),
+                                       .proof = STR("")};
     kernel.params = ARENA_ARRAY(&k->k->c->result->arena, struct pass_check_param, kernel.nparams + 1u);
     if (!kernel.params)
         return -ENOMEM;

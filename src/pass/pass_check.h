@@ -80,8 +80,9 @@ struct pass_check_kernel {
     uint32_t nparams;
     struct pass_check_param *params;  // the program's
     struct pass_check_variant full, rest;
-    uint8_t proved;      // enum pass_check_proved; what follows is there if it is not FULL
-    struct str proof;    // a proof program, aligned to 8
+    uint8_t proved;    // enum pass_check_proved; what follows is there if it is not FULL
+    bool waits;        // it may wait for what another kernel writes: by atomics, volatile loads, or in calls
+    struct str proof;  // a proof program, aligned to 8
     uint32_t naccesses;  // of the proof
     struct pass_check_asked *asked;
 };

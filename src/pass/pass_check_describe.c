@@ -2,7 +2,7 @@
 // What pass_check.h declares, as lines of words. Text that may contain spaces ends its line.
 //
 //   check KERNELS SITES FUNCTIONS VARIABLES TAG
-//   checked NAME HIDDEN PARAMS PROVED               for each kernel, followed by its
+//   checked NAME HIDDEN PARAMS PROVED WAITS            for each kernel, followed by its
 //   param OFFSET SIZE
 //   variant BYTES PAIRS                             the full one, followed by its
 //   pair OFFSET SPAN ALIGN
@@ -49,7 +49,8 @@ static void write_proof(const struct pass_check_kernel *k, struct out *to)
 
 static void write_kernel(const struct pass_check_kernel *k, struct out *to)
 {
-    out_fmt(to, "checked " STR_FMT " %u %u %u\n", STR_ARG(k->name), k->hidden, k->nparams, k->proved);
+    out_fmt(to, "checked " STR_FMT " %u %u %u %u\n", STR_ARG(k->name), k->hidden, k->nparams, k->proved,
+            k->waits);
     for (uint32_t i = 0; i < k->nparams; i++)
         out_fmt(to, "param %u %u\n", k->params[i].offset, k->params[i].size);
     write_variant(&k->full, to);
@@ -228,6 +229,7 @@ static void read_kernel(struct reading *r, struct pass_check_kernel *k)
     k->hidden = number(r, &line, UINT32_MAX);
     k->nparams = number(r, &line, UINT32_MAX);
     k->proved = (uint8_t)number(r, &line, PASS_CHECK_PROVED_COUNT - 1);
+    k->waits = number(r, &line, 1);
     ends(r, line);
     k->params = rows(r, k->nparams, sizeof *k->params);
     for (uint32_t i = 0; i < k->nparams && !r->err; i++) {

@@ -497,13 +497,14 @@ static void same_check(const struct pass_check *a, const struct pass_check *b)
 {
     assert_int_equal(a->nkernels, b->nkernels);
     assert_int_equal(a->nsites, b->nsites);
+    assert_int_equal(a->tag, b->tag);
     assert_int_equal(a->nfuncs, b->nfuncs);
     for (uint32_t i = 0; i < a->nkernels; i++) {
         const struct pass_check_kernel *x = &a->kernels[i], *y = &b->kernels[i];
         assert_true(str_eq(x->name, y->name) && x->hidden == y->hidden && x->nparams == y->nparams);
         assert_memory_equal(x->params, y->params, x->nparams * sizeof *x->params);
         same_variant(&x->full, &y->full);
-        assert_true(x->proved == y->proved);
+        assert_true(x->proved == y->proved && x->waits == y->waits);
         if (x->proved == PASS_CHECK_FULL)
             continue;
         assert_true(str_eq(x->proof, y->proof) && x->naccesses == y->naccesses);

@@ -144,6 +144,29 @@ static void beside_an_unknown_kernel(bool)
     end();
 }
 
+static __global__ void wait_for(const volatile int *flag)
+{
+    while (!*flag)
+        ;
+}
+
+static __global__ void set(int *flag)
+{
+    *flag = 1;
+}
+
+static void beside_a_waiting_kernel(bool)
+{
+    int *flag;
+    NEED(cudaMalloc(&flag, sizeof *flag));
+    NEED(cudaMemset(flag, 0, sizeof *flag));
+    start(cudaStreamNonBlocking);
+    set<<<1, 1, 0, s>>>(flag);
+    wait_for<<<1, 1, 0, other>>>(flag);
+    NEED(cudaFreeAsync(buffer, other));
+    end();
+}
+
 static void in_pinned_memory(bool)
 {
     int *host;
@@ -164,6 +187,7 @@ static const check_case cases[] = {
     {"after_a_wait", after_a_wait, ""},
     {"after_a_function", after_a_function, ""},
     {"beside_an_unknown_kernel", beside_an_unknown_kernel, ""},
+    {"beside_a_waiting_kernel", beside_a_waiting_kernel, ""},
     {"in_pinned_memory", in_pinned_memory, ""},
 };
 
