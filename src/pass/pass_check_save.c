@@ -20,6 +20,10 @@ enum { SLOT = 8 };  // bytes for each register
 // Registers that checks need beside those of the kernel. KCHECK_ACCESS can do with LEAST_LIMITED; a kernel
 // that needs more than MOST_LIMITED leaves it enough.
 enum { OWN_REGISTERS = 8, LEAST_LIMITED = 32, MOST_LIMITED = 56 };
+// Registers that are saved in a kernel, at all its calls together. In larger ones, as those of Thrust and CUB,
+// nothing is saved or limited: the moves would be most of the kernel, and the driver's compiler would take
+// several times as long.
+enum { MOST_SAVED = 2048 };
 
 // --- which registers ---------------------------------------------------------------------------------------
 
@@ -156,7 +160,10 @@ int check_find_saved(struct check_func *k)
     memset(s.cheap, 0, s.regs->n + 1u);
     find_writes(&s);
     find_cheap(&s);
-    return find_live(&s, live);
+    err = find_live(&s, live);
+    if (!err && k->saved.len > MOST_SAVED)
+        k->saved_at = NULL;
+    return err;
 }
 
 // --- code --------------------------------------------------------------------------------------------------
@@ -222,7 +229,8 @@ static bool needs_unknown(const struct ptx_func *f)
 int check_limit_registers(struct check_func *k)
 {
     uint32_t most = 0;
-    if (!k->f->is_entry || needs_unknown(k->f) || regbound_is_bounded(k->f))
+    bool saves = k->saved_at || !(k->accesses.len + k->whole_accesses.len);
+    if (!k->f->is_entry || needs_unknown(k->f) || regbound_is_bounded(k->f) || !saves)
         return 0;
     int err = regbound_pressure(&k->flow, k->f, &most);
     if (err)
