@@ -20,7 +20,7 @@ enum { SLOT = 8 };  // bytes for each register
 // Registers that checks need beside those of the kernel. KCHECK_ACCESS can do with LEAST_LIMITED; a kernel
 // that needs more than MOST_LIMITED leaves it enough.
 enum { OWN_REGISTERS = 8, LEAST_LIMITED = 32, MOST_LIMITED = 56 };
-// Registers that are saved in a kernel, at all its calls together. In larger ones, as those of Thrust and CUB,
+// Registers that are saved in a kernel, at all its calls together. In larger ones, as in Thrust and CUB,
 // nothing is saved or limited: the moves would be most of the kernel, and the driver's compiler would take
 // several times as long.
 enum { MOST_SAVED = 2048 };
