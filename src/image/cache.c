@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,7 +23,7 @@ enum {
     MEASURE_AFTER = 64,   // entries of ours until the folder is measured again: others write too
     STALE_SECONDS = 3600  // age from which an unfinished file's process is taken to have ended
 };
-static const char unfinished[] = ".new-";
+static const char unfinished[] = ".new-", lock[] = ".lock-";
 
 _Static_assert(sizeof((struct cache_size){0}.folder) == PATH_MAX, "a path fits");
 
@@ -272,7 +273,8 @@ static void drop_stale(int folder, const char *name, const struct stat *st)
 static int list_file(int folder, const char *name, struct listing *l)
 {
     struct stat st;
-    bool entry = is_entry_name(name), new = !strncmp(name, unfinished, sizeof unfinished - 1);
+    bool entry = is_entry_name(name);
+    bool new = !strncmp(name, unfinished, sizeof unfinished - 1) || !strncmp(name, lock, sizeof lock - 1);
     if ((!entry && !new) || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW))
         return 0;
     if (new) {
@@ -434,4 +436,75 @@ int cache_put(struct cache *c, const struct cache_key *key, struct str image, st
         make_room(c, folder, size);
     close(folder);
     return err;
+}
+
+// --- claims -----------------------------------------------------------------------------------------------
+
+enum { POLL_NS = 10000000 };
+
+// Whoever has a claim removes its file at the end, so a lock may be that of a file without a name.
+static bool is_file_at(int folder, const struct cache_claim *claim)
+{
+    struct stat st;
+    return !fstatat(folder, claim->name, &st, AT_SYMLINK_NOFOLLOW) && st.st_dev == claim->device &&
+           st.st_ino == claim->inode;
+}
+
+// Returns 0 with the lock; -EAGAIN if somebody else has it, or the system's negative code, and no descriptor.
+static int try_lock(int folder, struct cache_claim *claim)
+{
+    struct stat st;
+    int fd = openat(folder, claim->name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+    if (fd < 0)
+        return -errno;
+    int err = flock(fd, LOCK_EX | LOCK_NB) || fstat(fd, &st) ? -errno : 0;
+    if (!err) {
+        claim->fd = fd;
+        claim->device = st.st_dev;
+        claim->inode = st.st_ino;
+        if (is_file_at(folder, claim))
+            return 0;
+        err = -EAGAIN;
+    }
+    close(fd);
+    claim->fd = -1;
+    return err;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+void cache_claim(struct cache *c, const struct cache_key *key, unsigned most, struct cache_claim *claim)
+{
+    struct cache_header h;
+    char name[CACHE_NAME + 1];
+    *claim = (struct cache_claim){.fd = -1};
+    int folder = cache_format_header(key, STR(""), STR(""), &h) ? -1 : open_folder(c);
+    if (folder < 0)
+        return;
+    cache_format_name(&h, name);
+    snprintf(claim->name, sizeof claim->name, "%s%.32s", lock, name);
+    uint64_t until = now_ns() + (uint64_t)most * 1000000;
+    while (try_lock(folder, claim) == -EAGAIN && now_ns() < until)
+        nanosleep(&(struct timespec){0, POLL_NS}, NULL);
+    close(folder);
+}
+
+void cache_unclaim(struct cache *c, struct cache_claim *claim)
+{
+    struct stat st;
+    int folder = claim->fd < 0 ? -1 : open_folder(c);
+    if (folder >= 0 && is_file_at(folder, claim))
+        unlinkat(folder, claim->name, 0);
+    if (folder >= 0)
+        close(folder);
+    // A process that was forked meanwhile has the lock too, unless it is given up.
+    if (claim->fd >= 0 && !fstat(claim->fd, &st) && st.st_dev == claim->device && st.st_ino == claim->inode &&
+        !flock(claim->fd, LOCK_UN))
+        close(claim->fd);
+    claim->fd = -1;
 }

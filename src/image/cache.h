@@ -81,6 +81,19 @@ int cache_put(struct cache *c, const struct cache_key *key, struct str image, st
 
 struct cache_counts cache_counts(const struct cache *c);
 
+// Of several processes or threads that find no entry, one should make it while the others wait. The claim is
+// the lock of a file in the folder, so it ends with its process.
+struct cache_claim {
+    int fd;                           // negative: none
+    uint64_t device, inode;           // of the lock's file, since the program may close or reuse fd
+    char name[sizeof ".lock-" + 32];  // of the file
+};
+// Claims the making of an entry, and waits while others have the claim, at most `most` milliseconds; then, or
+// if the folder cannot be used, there is no claim, and the caller goes on without. The entry may be there
+// afterwards. The caller must call cache_unclaim.
+void cache_claim(struct cache *c, const struct cache_key *key, unsigned most, struct cache_claim *claim);
+void cache_unclaim(struct cache *c, struct cache_claim *claim);
+
 // --- the form of an entry, for cache.c and tests -----------------------------------------------------------
 
 // The file is this header, the image, the description. All sums are XXH3, 128 bits.

@@ -11,8 +11,10 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -548,16 +550,121 @@ static void bad_measured(void **state)
         assert_true(strlen(cache_why(errors[i])) > 5);
 }
 
+static void good_claim(void **state)
+{
+    struct cache *c = open_cache(0);
+    struct cache_claim first, second;
+    char name[256];
+    cache_claim(c, &key, 0, &first);
+    assert_true(first.fd >= 0);
+    assert_int_equal(files(name), 1);
+    cache_claim(c, &key, 20, &second);
+    assert_true(second.fd < 0);
+    cache_unclaim(c, &second);
+    assert_int_equal(files(name), 1);
+    cache_unclaim(c, &first);
+    assert_int_equal(files(name), 0);
+    cache_claim(c, &key, 0, &second);
+    assert_true(second.fd >= 0);
+    // The program may close descriptors that it does not know, and get the number for a file of its own.
+    int null = open("/dev/null", O_RDONLY), own = second.fd;
+    assert_int_equal(dup2(null, own), own);
+    cache_unclaim(c, &second);
+    assert_int_equal(close(own), 0);
+    close(null);
+    cache_close(c);
+}
+
+static void bad_claim_of_a_killed_process(void **state)
+{
+    struct cache *c = open_cache(0);
+    struct cache_claim claim;
+    int pipes[2];
+    char byte = 1;
+    assert_int_equal(pipe(pipes), 0);
+    pid_t pid = fork();
+    if (!pid) {
+        cache_claim(c, &key, 0, &claim);
+        _exit(write(pipes[1], &byte, 1) != 1 || pause());
+    }
+    assert_int_equal(read(pipes[0], &byte, 1), 1);
+    cache_claim(c, &key, 0, &claim);
+    assert_true(claim.fd < 0);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    cache_claim(c, &key, 0, &claim);
+    assert_true(claim.fd >= 0);
+    cache_unclaim(c, &claim);
+    close(pipes[0]);
+    close(pipes[1]);
+    cache_close(c);
+}
+
+enum { PROCESSES = 8 };
+
+// Makes the entry unless it is there, when all processes have begun. Returns whether it did.
+static bool makes(struct cache *c, _Atomic int *begun)
+{
+    struct cache_claim claim;
+    struct cache_entry e;
+    (*begun)++;
+    cache_claim(c, &key, 60000, &claim);
+    bool there = !cache_get(c, &key, &e);
+    while (*begun < PROCESSES)
+        sched_yield();
+    if (there)
+        cache_entry_free(&e);
+    else if (cache_put(c, &key, STR("image"), STR("about")))
+        _exit(2);
+    cache_unclaim(c, &claim);
+    return !there;
+}
+
+static void good_one_of_several_makes(void **state)
+{
+    int makers = 0, status;
+    pid_t pids[PROCESSES];
+    struct cache *c = open_cache(0);
+    _Atomic int *begun = mmap(NULL, sizeof *begun, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(begun, MAP_FAILED);
+    for (int i = 0; i < PROCESSES; i++) {
+        pids[i] = fork();
+        if (!pids[i])
+            _exit(makes(c, begun));
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+        makers += WEXITSTATUS(status);
+    }
+    assert_int_equal(makers, 1);
+    munmap(begun, sizeof *begun);
+    cache_close(c);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(good_measured), TEST(bad_measured),   TEST(good_entries),
-        TEST(good_places),   TEST(good_eviction),  TEST(bad_bytes),
-        TEST(bad_name),      TEST(bad_key),        TEST(bad_links),
-        TEST(bad_folders),   TEST(bad_limit),      TEST(bad_full_disk),
-        TEST(good_threads),  TEST(good_processes), TEST(good_without_memory),
+        TEST(good_measured),
+        TEST(bad_measured),
+        TEST(good_entries),
+        TEST(good_places),
+        TEST(good_eviction),
+        TEST(bad_bytes),
+        TEST(bad_name),
+        TEST(bad_key),
+        TEST(bad_links),
+        TEST(bad_folders),
+        TEST(bad_limit),
+        TEST(bad_full_disk),
+        TEST(good_threads),
+        TEST(good_processes),
+        TEST(good_without_memory),
+        TEST(good_claim),
+        TEST(bad_claim_of_a_killed_process),
+        TEST(good_one_of_several_makes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,7 +147,7 @@ enum kcheck_flags {
     KCHECK_VARIABLE_LEFT = 32,  // the root is a variable, of any space, and the access is outside of it
     KCHECK_DYNAMIC = 64,        // the variable is all of the dynamic shared memory
     KCHECK_ALIGNED = 128,       // the address must be a multiple of the width
-    KCHECK_INSIDE = 256,        // the access is inside; only its alignment is to be judged
+    KCHECK_INSIDE = 256,        // the access is inside, or is not made; only ALIGNED can be wrong
     KCHECK_FREES = 512,         // no access: the address is about to be passed to free
 };
 enum kcheck_verdict { KCHECK_PERFORM, KCHECK_SKIP };

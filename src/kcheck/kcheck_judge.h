@@ -361,7 +361,10 @@ KPRIM uint32_t kcheck_judge_access(const struct kcheck_module *m, uint64_t what,
                                    uint64_t root, uint64_t launch)
 {
     struct kcheck_access a = {what, address, root, launch, (what >> 32 & 0xffff) ? what >> 32 & 0xffff : 1};
+    uint64_t flags = what >> 48;
     if (!m->state)  // the host has not set the variable: nothing is known
+        return KCHECK_PERFORM;
+    if (flags & KCHECK_INSIDE && (!(flags & KCHECK_ALIGNED) || !(address & (a.width - 1))))
         return KCHECK_PERFORM;
     struct kcheck_judgement j = kcheck_judge(m, &a);
     if (!j.kind)

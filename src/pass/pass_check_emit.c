@@ -237,35 +237,41 @@ static void emit_fast(struct check_func *k, uint32_t segment)
 
 // --- slow --------------------------------------------------------------------------------------------------
 
-static void clear_part(struct check_func *k, uint32_t at, unsigned bits, struct ptx_operand o)
+static void clear_part(struct check_func *k, uint32_t at, unsigned bits, struct ptx_operand o, uint32_t p)
 {
+    bool all = p == PTX_NONE;
+    struct ptx_operand where = edit_reg(p);
     switch (bits) {
-    case 16: BEFORE(k, at, "mov.b16 %0, 0;", o); break;
-    case 32: BEFORE(k, at, "mov.b32 %0, 0;", o); break;
-    case 64: BEFORE(k, at, "mov.b64 %0, 0;", o); break;
-    case 128: BEFORE(k, at, "mov.u64 %1, 0;\nmov.b128 %0, {%1, %1};", o, edit_reg(k->t)); break;
+    case 16: BEFORE(k, at, all ? "mov.b16 %0, 0;" : "@%1 mov.b16 %0, 0;", o, where); break;
+    case 32: BEFORE(k, at, all ? "mov.b32 %0, 0;" : "@%1 mov.b32 %0, 0;", o, where); break;
+    case 64: BEFORE(k, at, all ? "mov.b64 %0, 0;" : "@%1 mov.b64 %0, 0;", o, where); break;
+    case 128:
+        BEFORE(k, at, "mov.u64 %0, 0;", edit_reg(k->t));
+        BEFORE(k, at, all ? "mov.b128 %0, {%1, %1};" : "@%2 mov.b128 %0, {%1, %1};", o, edit_reg(k->t),
+               where);
+        break;
     default: break;  // 8 bits: no instruction but a load writes such a register
     }
 }
 
-static void clear_reg(struct check_func *k, uint32_t at, const struct ptx_operand *o)
+static void clear_reg(struct check_func *k, uint32_t at, const struct ptx_operand *o, uint32_t p)
 {
     const struct ptx_var *var = ptx_reg_var(k->f, o->id);
     struct ptx_operand part = edit_reg(o->id);
     for (unsigned i = 0; i < var->vec; i++) {
         if (var->vec > 1)
             part.sub = (uint8_t)(PTX_SEL_X + i);
-        clear_part(k, at, ptx_type_bits((enum ptx_type)var->type), part);
+        clear_part(k, at, ptx_type_bits((enum ptx_type)var->type), part, p);
     }
 }
 
-void check_clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s)
+void check_clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s, uint32_t p)
 {
     bool writes = s->form->nrules && s->form->rules[0].role == PTX_ROLE_WRITE;
     const struct ptx_operand *to = writes ? ptx_operand(s, 0) : NULL;
     for (const struct ptx_operand *o = to; to && o < ptx_next(to); o++)
         if (o->kind == PTX_REG)
-            clear_reg(k, at, o);
+            clear_reg(k, at, o, p);
 }
 
 // Sets k->root. Returns whether there is one.
@@ -335,30 +341,20 @@ void check_call(struct check_func *k, uint32_t at, uint32_t stmt)
     check_restore(k, at, stmt);
 }
 
-// Finds bounds for the access alone, as for a range. Returns false if there are none at hand; KCHECK_ACCESS
-// then decides. For a variable there always are, because KCHECK_ACCESS does not know its size.
-static bool own_range(const struct check_func *k, const struct check_access *a, struct check_range *r)
+// Finds bounds for the access alone, as for a range. Returns false if there are none at hand, or if
+// KCHECK_ACCESS finds them itself: it does not know the size of a variable.
+static bool own_range(const struct check_access *a, struct check_range *r)
 {
     *r = (struct check_range){.root = a->root, .high = a->mem.bytes, .pair = PTX_NONE};
-    for (uint32_t i = 0; a->root.kind == ROOTS_PARAM && i < k->pairs.len; i++)
-        if (k->pairs.items[i].offset == a->root.id && k->pairs.items[i].span == a->mem.bytes)
-            r->pair = i;
-    return a->root.kind != ROOTS_OWN && (a->root.kind != ROOTS_PARAM || r->pair != PTX_NONE);
+    return a->root.kind != ROOTS_OWN && a->root.kind != ROOTS_PARAM;
 }
 
-// Sets k->ok if the address in k->t is inside; if it is aligned too, goes where the access is performed.
-static void inside_alone(struct check_func *k, uint32_t at, const struct check_access *a,
-                         const struct check_range *alone, uint32_t perform)
+// Sets k->ok if the address in k->t is inside.
+static void inside_alone(struct check_func *k, uint32_t at, const struct check_range *alone)
 {
     struct ptx_operand base = bounds(k, at, alone, k->t);
     BEFORE(k, at, "sub.u64 %0, %1, %2;\nsetp.lt.u64 %3, %0, %4;", edit_reg(k->root), edit_reg(k->t), base,
            edit_reg(k->ok), edit_reg(k->limit));
-    if (a->align == 1)
-        BEFORE(k, at, "@%0 bra %1;", edit_reg(k->ok), edit_sym(perform));
-    else
-        BEFORE(k, at, "and.b64 %0, %1, %2;\nsetp.eq.and.u64 %3, %0, 0, %4;\n@%3 bra %5;", edit_reg(k->root),
-               edit_reg(k->t), edit_imm((int64_t)a->align - 1), edit_reg(k->bad), edit_reg(k->ok),
-               edit_sym(perform));
 }
 
 void check_address(struct check_func *k, uint32_t at, const struct ptx_operand *addr)
@@ -374,36 +370,49 @@ void check_address(struct check_func *k, uint32_t at, const struct ptx_operand *
         BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_imm(addr->value));
 }
 
+// Returns whether an instruction reads a register that it writes.
+static bool reads_own(const struct check_func *k, uint32_t stmt)
+{
+    struct regs_list list = regs_at(k->reach->regs, stmt);
+    for (uint32_t i = 0; i < list.n; i++)
+        for (uint32_t j = 0; j < list.n && list.at[i].reads; j++)
+            if (list.at[j].writes && list.at[j].reg == list.at[i].reg)
+                return true;
+    return false;
+}
+
+// The code has no branch: it is compiled for each access of each kernel, and the time that this takes grows
+// with the number of blocks.
 static void slow_access(struct check_func *k, uint32_t at, const struct check_access *a)
 {
     const struct ptx_stmt *s = &k->f->stmts[a->stmt];
-    const struct ptx_operand *addr = a->mem.addr;
-    struct edit *e = k->k->c->edit;
-    uint32_t next = edit_new_label(e), perform = edit_new_label(e);
-    if (s->guard != PTX_NONE)
-        BEFORE(k, at, "@!%0 bra %1;", edit_guard(s), edit_sym(next));
-    check_address(k, at, addr);
+    const struct check_bounds *b = check_bounds_of(k, a->root);
+    int64_t performed = (int64_t)KCHECK_WHAT(KCHECK_SITE(k->k->tag, a->site), a->mem.bytes, KCHECK_INSIDE);
     struct check_range alone;
-    bool shadow = check_by_shadow(k, a->root), known = !shadow && own_range(k, a, &alone);
+    bool shadow = check_by_shadow(k, a->root), known = !shadow && own_range(a, &alone);
+    check_address(k, at, a->mem.addr);
     if (known)
-        inside_alone(k, at, a, &alone, perform);
+        inside_alone(k, at, &alone);
+    check_prepare(k, at, a, known);
     if (shadow) {
         check_shadow_access(k, at, k->t, a->mem.bytes, (struct ptx_operand){.kind = PTX_SINK}, k->bad, false);
-        BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(perform));
+        BEFORE(k, at, "@!%0 mov.u64 %1, %2;", edit_reg(k->bad), edit_reg(k->what), edit_imm(performed));
     }
     // Outside of global memory, what has no bounds is performed; KCHECK_ACCESS knows nothing of it.
-    const struct check_bounds *b = check_bounds_of(k, a->root);
     if (b && !check_is_global((enum ptx_space)a->mem.space))
-        BEFORE(k, at, "setp.eq.u64 %0, %1, 0;\n@%0 bra %2;", edit_reg(k->bad), edit_reg(b->size),
-               edit_sym(perform));
-    check_prepare(k, at, a, known);
+        BEFORE(k, at, "setp.eq.u64 %0, %1, 0;\n@%0 mov.u64 %2, %3;", edit_reg(k->bad), edit_reg(b->size),
+               edit_reg(k->what), edit_imm(performed));
+    if (s->guard != PTX_NONE)
+        BEFORE(k, at, "@!%0 mov.u64 %1, %2;", edit_guard(s), edit_reg(k->what), edit_imm(performed));
     check_call(k, at, a->stmt);
-    BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(perform));
-    check_clear(k, at, s);
-    BEFORE(k, at, "bra %0;", edit_sym(next));
-    edit_place_label(e, at, perform);
-    edit_copy_stmt(e, at, a->stmt);
-    edit_place_label(e, at, next);
+    if (s->guard == PTX_NONE)
+        BEFORE(k, at, "not.pred %0, %1;", edit_reg(k->ok), edit_reg(k->bad));
+    else
+        BEFORE(k, at, "setp.eq.and.u32 %0, %1, %2, %3;", edit_reg(k->ok), edit_reg(k->verdict),
+               edit_imm(KCHECK_PERFORM), edit_guard(s));
+    // What is written on a condition would be alive before, in a register.
+    check_clear(k, at, s, s->guard == PTX_NONE && !reads_own(k, a->stmt) ? PTX_NONE : k->bad);
+    edit_copy_guarded(k->k->c->edit, at, a->stmt, k->ok);
 }
 
 static void emit_slow(struct check_func *k, const struct check_segment *g)

@@ -15,6 +15,10 @@
 #define BEFORE(k, at, text, ...) edit_before((k)->k->c->edit, (at), (text), ##__VA_ARGS__)
 
 enum { SLOT = 8 };  // bytes for each register
+// Registers that are saved in a kernel, at all its calls together. In larger ones, as in Thrust and CUB,
+// nothing is saved: the moves would be most of the kernel, and the driver's compiler would take several times
+// as long.
+enum { MOST_SAVED = 2048 };
 
 // --- which registers ---------------------------------------------------------------------------------------
 
@@ -151,7 +155,10 @@ int check_find_saved(struct check_func *k)
     memset(s.cheap, 0, s.regs->n + 1u);
     find_writes(&s);
     find_cheap(&s);
-    return find_live(&s, live);
+    err = find_live(&s, live);
+    if (!err && k->saved.len > MOST_SAVED)
+        k->saved_at = NULL;
+    return err;
 }
 
 // --- code --------------------------------------------------------------------------------------------------

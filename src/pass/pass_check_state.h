@@ -286,11 +286,11 @@ void check_emit(struct check_func *k);
 // Code before statement `at`. check_address: k->t is an address. check_prepare: k->what and k->root describe
 // an access to KCHECK_ACCESS; k->ok is set if it is inside, if `known`. check_call: asks about k->t;
 // k->bad is then set if the access, which is one of `stmt`, is to be skipped. check_clear: what a statement
-// would have written is 0.
+// would have written is 0 where the predicate is set; PTX_NONE: always.
 void check_address(struct check_func *k, uint32_t at, const struct ptx_operand *addr);
 void check_prepare(struct check_func *k, uint32_t at, const struct check_access *a, bool known);
 void check_call(struct check_func *k, uint32_t at, uint32_t stmt);
-void check_clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s);
+void check_clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s, uint32_t predicate);
 
 // pass_check_save.c: registers that are kept in memory while KCHECK_ACCESS runs.
 int check_find_saved(struct check_func *k);  // 0 or a negative code

@@ -298,7 +298,7 @@ static void emit_slow(struct check_func *k, const struct check_whole *w)
     if (is_warp(s))
         vote(k, at, k->any);
     BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->any), edit_sym(w->perform));
-    check_clear(k, at, s);
+    check_clear(k, at, s, PTX_NONE);
     complete(k, at, w);
     BEFORE(k, at, "bra %0;", edit_sym(w->past));
 }

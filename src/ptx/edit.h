@@ -126,6 +126,8 @@ void edit_insert(struct edit *e, enum edit_place place, uint32_t stmt, const cha
 void edit_insert_exits(struct edit *e, const char *text, unsigned nargs, const struct ptx_operand *args);
 // Inserts a copy of a statement, an instruction or a .loc, before the statement `to`.
 void edit_copy_stmt(struct edit *e, uint32_t to, uint32_t stmt);
+// The same for an instruction, with this register as its guard.
+void edit_copy_guarded(struct edit *e, uint32_t to, uint32_t stmt, uint32_t guard);
 // The same for an instruction without a guard, with other registers: those of its first operand, which it
 // writes, and those that it reads.
 typedef uint32_t edit_rename_fn(void *ctx, uint32_t reg, bool writes);

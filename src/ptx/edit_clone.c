@@ -256,6 +256,17 @@ void edit_copy_stmt(struct edit *e, uint32_t to, uint32_t stmt)
     put_copy(e, to, s);
 }
 
+void edit_copy_guarded(struct edit *e, uint32_t to, uint32_t stmt, uint32_t guard)
+{
+    assert(e->f && to <= e->f->nstmts && stmt < e->f->nstmts);
+    struct ptx_stmt s = e->f->stmts[stmt];
+    assert(s.kind == PTX_INSN);
+    s.operands = copy_operands(e, &s);
+    s.guard = guard;
+    s.guard_negated = false;
+    put_copy(e, to, s);
+}
+
 void edit_copy_renamed(struct edit *e, uint32_t to, uint32_t stmt, edit_rename_fn *rename, void *ctx)
 {
     assert(e->f && to <= e->f->nstmts && stmt < e->f->nstmts);

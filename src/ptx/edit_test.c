@@ -528,7 +528,7 @@ static void good_copied_stmts(void **state)
 {
     struct testing_sink *t = testing_sink_new();
     struct ptx_module *m = testing_parse(
-        STR(HEAD ".entry k()\n{\n" DECLS "\tadd.u32 %r1, %r2, 3;\n\t@%p1 mov.u32 %r2, 1;\n\tret;\n}\n"));
+        STR(HEAD ".entry k()\n{\n" DECLS "\tadd.u32 %r1, %r2, 3;\n\t@!%p1 mov.u32 %r2, 1;\n\tret;\n}\n"));
     struct ptx_func *f = func_of(m, "k");
     uint32_t registers[2] = {3, 0};
     struct edit *e = open_edit(m, t);
@@ -536,13 +536,15 @@ static void good_copied_stmts(void **state)
     edit_func(e, f);
     edit_copy_stmt(e, f->nstmts, insn(f, 1));
     edit_copy_renamed(e, f->nstmts, insn(f, 0), swap_registers, registers);
+    edit_copy_guarded(e, f->nstmts, insn(f, 1), f->stmts[insn(f, 1)].guard);
     assert_int_equal(edit_close(e), 0);
     out_to_memory(&o);
     ptx_print_stmt(m, f, testing_insn(f, 3), &o);
     ptx_print_stmt(m, f, testing_insn(f, 4), &o);
     ptx_print_stmt(m, f, testing_insn(f, 0), &o);
-    assert_true(str_eq((struct str){o.buf, o.len}, STR("\t@%p1 mov.u32 %r2, 1;\n\tadd.u32 %r0, %r3, 3;\n"
-                                                       "\tadd.u32 %r1, %r2, 3;\n")));
+    ptx_print_stmt(m, f, testing_insn(f, 5), &o);
+    assert_true(str_eq((struct str){o.buf, o.len}, STR("\t@!%p1 mov.u32 %r2, 1;\n\tadd.u32 %r0, %r3, 3;\n"
+                                                       "\tadd.u32 %r1, %r2, 3;\n\t@%p1 mov.u32 %r2, 1;\n")));
     out_close(&o);
     ptx_free(m);
     free(t);

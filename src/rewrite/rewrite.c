@@ -19,6 +19,8 @@
 
 bool rewrite_on;
 
+enum { MOST_WAIT = 60000 };  // milliseconds for a module that another process compiles
+
 static const struct rewrite_client *client;
 static struct cache *cache;  // NULL: none
 
@@ -298,6 +300,18 @@ static bool limit_registers(struct work *w)
            leave(w->r, REWRITE_FAILED, "it is compiled with options that moat cannot preserve");
 }
 
+// Checked kernels take the driver's compiler several times as long as the program's own.
+static CUresult create_link(struct work *w)
+{
+    int driver = 0;
+    guard.real.cuDriverGetVersion(&driver);
+    bool added = rewrite_jit_threads(&w->jit, driver);
+    CUresult result = guard.real.cuLinkCreate_v2(w->jit.count, w->jit.options, w->jit.values, &w->r->link);
+    if (result == CUDA_ERROR_INVALID_VALUE && added)
+        result = guard.real.cuLinkCreate_v2(--w->jit.count, w->jit.options, w->jit.values, &w->r->link);
+    return result;
+}
+
 // Adds the functions that the texts call, compiled with few registers.
 static CUresult link_apart(struct work *w)
 {
@@ -328,7 +342,7 @@ static CUresult link_all(struct work *w, size_t *size)
     struct rewrite *r = w->r;
     void *image = NULL;
     char name[128];
-    CUresult result = guard.real.cuLinkCreate_v2(w->jit.count, w->jit.options, w->jit.values, &r->link);
+    CUresult result = create_link(w);
     if (result) {
         r->link = NULL;
         return result;
@@ -396,23 +410,16 @@ static bool describe(struct work *w, const struct cache_key *key, size_t size)
     return err ? failed(w, err) : true;
 }
 
-static bool make(struct work *w)
+static bool make_anew(struct work *w, const struct cache_key *key)
 {
-    struct cache_key key = {0};
     size_t size = 0;
-    if (w->compile) {
-        key = key_of(w);
-        // The cache holds no texts to dump.
-        if (cache && !rewrite_dump_on && recall(w, &key))
-            return w->r->image;
-    }
     w->links = w->compile;
-    if (!launched_alike(w, &key) || !rewrite_all(w))
+    if (!launched_alike(w, key) || !rewrite_all(w))
         return false;
     if (!w->compile && w->ntexts > 1)
         return leave(w->r, REWRITE_FAILED, "several texts cannot be linked without a context");
     dump_all(w);
-    if ((w->compile && !compile(w, &key, &size)) || !describe(w, &key, size))
+    if ((w->compile && !compile(w, key, &size)) || !describe(w, key, size))
         return false;
     if (!w->compile) {
         w->r->text = w->texts[0];
@@ -421,6 +428,24 @@ static bool make(struct work *w)
         w->r->registers = w->r->text->registers;
     }
     return true;
+}
+
+// Of processes that start at once, one compiles.
+static bool make(struct work *w)
+{
+    struct cache_key key = {0};
+    struct cache_claim claim;
+    if (w->compile)
+        key = key_of(w);
+    // The cache holds no texts to dump.
+    if (!w->compile || !cache || rewrite_dump_on)
+        return make_anew(w, &key);
+    if (recall(w, &key))
+        return w->r->image;
+    cache_claim(cache, &key, MOST_WAIT, &claim);
+    bool made = recall(w, &key) ? w->r->image != NULL : make_anew(w, &key);
+    cache_unclaim(cache, &claim);
+    return made;
 }
 
 // --- the ways in ------------------------------------------------------------------------------------------

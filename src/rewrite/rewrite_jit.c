@@ -2,7 +2,10 @@
 #include "rewrite/rewrite_jit.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <xxhash.h>
+
+enum { SPLITS = 13000, MOST_THREADS = 16 };  // the oldest driver that knows CU_JIT_SPLIT_COMPILE
 
 enum kind { STEERS, STAYS, CANNOT };
 
@@ -59,7 +62,7 @@ int rewrite_jit_take(struct rewrite_jit *j, const struct rewrite_options *from)
         return -ENOTSUP;
     for (unsigned i = 0; i < from->count; i++) {
         enum kind kind = kind_of(from->options[i]);
-        if (kind == CANNOT || (kind == STEERS && j->count == REWRITE_JIT_MOST - 2))
+        if (kind == CANNOT || (kind == STEERS && j->count == REWRITE_JIT_MOST - 3))
             return -ENOTSUP;
         if (kind == STEERS)
             add(j, from->options[i], from->values[i]);
@@ -72,6 +75,20 @@ int rewrite_jit_take(struct rewrite_jit *j, const struct rewrite_options *from)
     add(j, CU_JIT_ERROR_LOG_BUFFER, j->log);
     add(j, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, (void *)(uintptr_t)sizeof j->log);
     return 0;
+}
+
+bool rewrite_jit_threads(struct rewrite_jit *j, int driver)
+{
+    cpu_set_t cpus;
+    unsigned n = sched_getaffinity(0, sizeof cpus, &cpus) ? MOST_THREADS : (unsigned)CPU_COUNT(&cpus);
+    n = n < MOST_THREADS ? n : MOST_THREADS;
+    if (driver < SPLITS || n < 2 || j->count == REWRITE_JIT_MOST)
+        return false;
+    for (unsigned i = 0; i < j->count; i++)
+        if (j->options[i] == CU_JIT_SPLIT_COMPILE)
+            return false;
+    add(j, CU_JIT_SPLIT_COMPILE, (void *)(uintptr_t)n);
+    return true;
 }
 
 // CU_JIT_THREADS_PER_BLOCK limits the registers too: the driver accepts only one of the two options.

@@ -21,6 +21,10 @@ struct rewrite_jit {
 // options added are for moat's own log.
 int rewrite_jit_take(struct rewrite_jit *j, const struct rewrite_options *from);
 
+// Lets a driver of this version compile kernels on as many threads as the process may use processors, unless
+// the options say how many. Returns whether an option was added; it is the last one then, and changes no key.
+bool rewrite_jit_threads(struct rewrite_jit *j, int driver);
+
 // Limits the registers that the compiler may use, unless the options limit them more. Returns false if there
 // is no room for the option.
 bool rewrite_jit_limit(CUjit_option *options, void **values, unsigned *count, unsigned most,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "rewrite/rewrite_source.h"
 
+#include <sched.h>
+
 #include "rewrite/rewrite_jit.h"
 #include "image/image_make.h"
 
@@ -179,6 +181,16 @@ static void good_options_that_steer_are_kept(void **state)
     assert_int_not_equal(j.sum, sum);
     assert_int_equal(rewrite_jit_take(&k, &none), 0);
     assert_int_equal(k.sum, 0);
+    assert_false(rewrite_jit_threads(&k, 12090));
+    cpu_set_t cpus;
+    assert_int_equal(sched_getaffinity(0, sizeof cpus, &cpus), 0);
+    assert_int_equal(rewrite_jit_threads(&k, 13000), CPU_COUNT(&cpus) > 1);
+    assert_int_equal(k.sum, 0);
+    assert_int_equal(k.count, 2 + (CPU_COUNT(&cpus) > 1));
+    names[0] = CU_JIT_SPLIT_COMPILE;
+    values[0] = (void *)1;
+    assert_int_equal(rewrite_jit_take(&j, &o), 0);
+    assert_false(rewrite_jit_threads(&j, 13000));
     names[0] = CU_JIT_GLOBAL_SYMBOL_ADDRESSES;
     assert_int_equal(rewrite_jit_take(&j, &o), -ENOTSUP);
     names[0] = (CUjit_option)1000;

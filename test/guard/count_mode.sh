@@ -136,10 +136,13 @@ for i in 1 2 3 4; do
         >"$T/many.$i" 2>&1) &
 done
 wait
+stored=
 for i in 1 2 3 4; do
     cp "$T/many.$i" "$T/log"
     check "one of four at once" right
+    stored+=$(stat 'modules stored in the cache')
 done
+check 'one of four at once compiles' same "$stored" 1
 check 'nothing unfinished is left' same "$(find "$T/many/moat" -type f ! -name '*.mod' | wc -l)" 0
 
 # --kernel-name: only kernels that match are rewritten and listed, whatever the cache has.

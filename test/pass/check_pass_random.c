@@ -493,6 +493,9 @@ static void launch(const struct world *w, CUmodule module, const struct pass_che
     TRY(cuCtxSynchronize());
 }
 
+// Of a `what`, without the tag of the text that the site is in.
+#define SITE_AND_WIDTH (0xFFFF00000000 | ((1 << KCHECK_SITE_BITS) - 1))
+
 static void compare_log(const struct world *w)
 {
     static struct state s;
@@ -502,7 +505,7 @@ static void compare_log(const struct world *w)
         if (s.log[i].verdict == KCHECK_PERFORM)
             continue;
         if (n < w->nlog) {
-            EQUAL(s.log[i].what & 0xFFFFFFFFFFFF, w->log[n].what);
+            EQUAL(s.log[i].what & SITE_AND_WIDTH, w->log[n].what);
             EQUAL(s.log[i].address, w->log[n].address);
         }
         n++;
