@@ -284,7 +284,7 @@ static bool list_variables(const struct modules_row *row)
             const struct pass_symbol *s = &row->parts[i]->symbols[k];
             CUdeviceptr at = 0;
             size_t size = 0;
-            if (strcmp(s->pass, "fence") || str_eq(s->name, STR(KFENCE_VARIABLE)))
+            if (strncmp(s->pass, "fence", 5) || str_eq(s->name, STR(KFENCE_VARIABLE)))
                 continue;
             if (find_variable(row, s->name, &at, &size) || !size) {
                 guard_count(GUARD_FENCE_UNLISTED);
@@ -308,7 +308,7 @@ static CUresult set_variable(struct context *ctx, const struct modules_row *row,
     return r ? r : write_at(ctx, at, value, sizeof *value);
 }
 
-// Tells all modules in a context where the partition is. Returns false if one could not be told.
+// Sets the variables of all modules in a context. Returns false if one could not be set.
 static bool set_variables(struct context *ctx, CUcontext context, struct fence_device *d,
                           const struct fence_partition *p)
 {
@@ -353,7 +353,7 @@ static bool prepare(CUcontext context)
     const struct fence_partition *p = ready ? fence_memory_partition(ctx) : NULL;
     uint64_t generation = p ? p->generation : 0;
     ready = p && set_variables(ctx, context, d, p);
-    // A partition that has grown meanwhile is told at the next launch.
+    // A partition that has grown meanwhile is set at the next launch.
     if (ready && p->generation == generation)
         atomic_store_explicit(&ready_in, context, memory_order_release);
     lock_give(&lock);

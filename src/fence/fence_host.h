@@ -33,7 +33,7 @@ extern void (*fence_host_first)(void);  // called when the first context gets it
 
 // Called for each launch. Returns false if the current context cannot be fenced.
 bool fence_host_launch(void);
-void fence_host_changed(void);  // a partition has grown: modules are told before the next launch
+void fence_host_changed(void);  // a partition has grown: modules learn it before the next launch
 // Returns whether the program has memory outside of its partitions that kernels may access.
 bool fence_host_has_ranges(void);
 // Waits for the kernels of all contexts of ctx's device; ctx is current.

@@ -2,23 +2,28 @@
 #include "fence/fence_launch.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "context/kernels.h"
 #include "core/guard.h"
+#include "core/slab_pool.h"
 #include "fence/fence_host.h"
 #include "fence/fence_memory.h"
 #include "launch/launch_call.h"
 #include "rewrite/modules.h"
 #include "track/guard_report.h"
 
-// What is known of a kernel, in its data of kernels.h.
+// What is known of a kernel that was fenced, in its data of kernels.h. It stays for the life of the process.
 struct fence_kernel {
-    bool fenced;
+    const void *masked;  // the variant that masks; NULL: there is none
+    const struct pass_check_kernel *about;
 };
 
+enum { NAME = 4096 };
+
 static unsigned data_number;
-static const struct fence_kernel fenced = {.fenced = true};
+static struct slab_pool pool = SLAB_POOL(struct fence_kernel);
 
 int fence_launch_start(void)
 {
@@ -36,38 +41,99 @@ static const struct fence_kernel *kernel_of(const void *handle)
     return k ? atomic_load_explicit(&k->data[data_number], memory_order_acquire) : NULL;
 }
 
-static void keep(const void *handle)
+static void keep(const void *handle, enum kernels_kind kind, const void *owner, const void *masked,
+                 const struct pass_check_kernel *about)
 {
     struct kernel *k = kernels_get(handle);
+    struct fence_kernel *c = k ? slab_pool_get(&pool) : NULL;
+    struct kernels_parameter layout[KERNELS_PARAMETERS];
+    if (!c)
+        return;
+    *c = (struct fence_kernel){masked, about};
+    if (masked) {
+        kernels_found(masked, kind, owner, NULL);
+        struct kernel *instead = kernels_get(masked);
+        if (instead)
+            kernels_stands_for(instead, k);
+        for (uint32_t i = 0; i < about->nparams && i < KERNELS_PARAMETERS; i++)
+            layout[i] = (struct kernels_parameter){(uint16_t)about->params[i].offset,
+                                                   (uint16_t)about->params[i].size};
+        if (about->nparams <= KERNELS_PARAMETERS)
+            kernels_set_layout(k, layout, about->nparams);
+    }
     // Release: pairs with the acquire in kernel_of.
-    if (k)
-        atomic_store_explicit(&k->data[data_number], (void *)&fenced, memory_order_release);
+    atomic_store_explicit(&k->data[data_number], c, memory_order_release);
+}
+
+static bool is_named(struct str name, const char *text)
+{
+    return name.len == strlen(text) && !memcmp(name.ptr, text, name.len);
 }
 
 static bool was_fenced(const struct pass_result *part, const char *name)
 {
-    size_t length = strlen(name);
-    for (uint32_t i = 0; pass_symbol_of(part, "fence") && i < part->nfuncs; i++)
-        if (part->funcs[i].name.len == length && !memcmp(part->funcs[i].name.ptr, name, length))
+    for (uint32_t i = 0; part->check && i < part->nfuncs; i++)
+        if (is_named(part->funcs[i].name, name))
             return part->funcs[i].why == PASS_REWRITTEN;
     return false;
 }
 
+static const struct pass_check_kernel *find_about(const struct pass_result *part, const char *name)
+{
+    for (uint32_t i = 0; part->check && i < part->check->nkernels; i++)
+        if (is_named(part->check->kernels[i].name, name))
+            return &part->check->kernels[i];
+    return NULL;
+}
+
+static const void *find_masked(const void *owner, enum kernels_kind kind, const char *name)
+{
+    char text[NAME];
+    void *masked = NULL;
+    if (snprintf(text, sizeof text, KFENCE_PREFIX "%s", name) >= (int)sizeof text)
+        return NULL;
+    CUresult r = kind == KERNELS_KERNEL
+                     ? guard.real.cuLibraryGetKernel((CUkernel *)&masked, (CUlibrary)owner, text)
+                     : guard.real.cuModuleGetFunction((CUfunction *)&masked, (CUmodule)owner, text);
+    return r ? NULL : masked;
+}
+
 void fence_launch_found(const void *handle, const void *owner, const char *name)
 {
-    struct modules_row *row = owner && name && !kernel_of(handle) ? modules_hold(owner) : NULL;
+    const struct kernel *k = kernels_find(handle);
+    struct modules_row *row = k && owner && name && !kernel_of(handle) ? modules_hold(owner) : NULL;
+    const struct pass_check_kernel *about = NULL;
     bool found = false;
-    for (unsigned i = 0; row && i < row->nparts; i++)
-        found |= was_fenced(row->parts[i], name);
+    for (unsigned i = 0; row && i < row->nparts && !found; i++) {
+        found = was_fenced(row->parts[i], name);
+        about = found ? find_about(row->parts[i], name) : NULL;
+    }
+    if (found) {
+        enum kernels_kind kind = atomic_load_explicit(&k->kind, memory_order_acquire);
+        const void *masked =
+            about && guard.options.fence != OPTION_FENCE_CHECK ? find_masked(owner, kind, name) : NULL;
+        keep(handle, kind, owner, masked, about);
+    }
     modules_release(row);
-    if (found)
-        keep(handle);
 }
 
 void fence_launch_function_of(CUfunction function, CUkernel kernel)
 {
-    if (kernel_of(kernel))
-        keep(function);
+    const struct fence_kernel *c = kernel_of(kernel);
+    const struct kernel *k = kernels_find(kernel);
+    CUfunction masked = NULL;
+    if (!c || kernel_of(function))
+        return;
+    if (c->masked && guard.real.cuKernelGetFunction(&masked, (CUkernel)c->masked))
+        masked = NULL;
+    keep(function, KERNELS_FUNCTION, k ? atomic_load_explicit(&k->owner, memory_order_acquire) : NULL, masked,
+         c->about);
+}
+
+const void *fence_launch_variant(const void *handle, unsigned n)
+{
+    const struct fence_kernel *c = kernel_of(handle);
+    return c && !n ? c->masked : NULL;
 }
 
 // --- launches ----------------------------------------------------------------------------------------------
@@ -102,13 +168,36 @@ static void launch_bare(const struct launch_call *l)
     launch_call_refuse(l, CUDA_ERROR_NOT_PERMITTED);
 }
 
+// Whether all parameters from which the variant computes what it masks point into the partition.
+static bool is_inside(const struct launch_call *l, const struct pass_check_kernel *about)
+{
+    const struct pass_check_variant *v = &about->full;
+    const void *bytes;
+    size_t size;
+    if (!launch_call_parameters(l, &bytes, &size))
+        return false;
+    for (uint32_t i = 0; i < v->npairs; i++) {
+        uint64_t pointer = 0, offset = v->pairs[i].offset;
+        if (size < sizeof pointer || offset > size - sizeof pointer)
+            return false;
+        memcpy(&pointer, (const char *)bytes + offset, sizeof pointer);
+        if (!fence_memory_is_here(pointer))
+            return false;
+    }
+    return true;
+}
+
 static void launch_kernel(const struct launch_call *l)
 {
-    if (!kernel_of(l->function)) {
+    const struct fence_kernel *c = kernel_of(l->function);
+    if (!c) {
         launch_bare(l);
         return;
     }
     guard_count(GUARD_FENCE_LAUNCHES);
+    if (c->masked && !launch_call_is_cooperative(l) && is_inside(l, c->about) &&
+        launch_call_replace(l, c->masked))
+        guard_count(GUARD_FENCE_MASKED);
 }
 
 void fence_launch(const struct launch_call *l)

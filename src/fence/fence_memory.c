@@ -28,6 +28,7 @@ struct block {
 static struct lock lock = LOCK_INIT(FENCE_MEMORY);
 static struct fence_partition partitions[CONTEXT_DEVICES];
 static bool failed[CONTEXT_DEVICES];  // there is no partition and will be none
+static _Atomic unsigned npartitions;  // partitions
 static struct block *waiting;         // freed in stream order
 static _Atomic uint64_t waits;        // how many; relaxed: a hint
 static struct slab_pool pool = SLAB_POOL(struct block);
@@ -50,6 +51,7 @@ void fence_memory_after_fork(void)
     }
     waiting = NULL;
     waits = 0;
+    npartitions = 0;
     closed = false;
     at_gate = 0;
 }
@@ -67,8 +69,10 @@ static struct fence_partition *partition_of(struct context *ctx)
     CUstreamCaptureMode mode = context_capture_relax();
     CUresult r = fence_partition_make(p, ctx);
     context_capture_restore(mode);
-    if (!r)
+    if (!r) {
+        atomic_fetch_add_explicit(&npartitions, 1, memory_order_relaxed);
         return p;
+    }
     const char *name = driver_result_name(r);
     guard_report_note("fence: no partition on device %d (%s): its kernels cannot be fenced", ctx->device,
                       name ? name : "an unknown error");
@@ -91,6 +95,16 @@ bool fence_memory_has(uint64_t address)
         if (fence_partition_has(&partitions[i], address))
             return true;
     return false;
+}
+
+bool fence_memory_is_here(uint64_t address)
+{
+    // Relaxed: a second partition is made by a call that comes before a launch with its addresses.
+    if (atomic_load_explicit(&npartitions, memory_order_relaxed) == 1)
+        return fence_memory_has(address);
+    const struct context *ctx = context_current();
+    return ctx && ctx->device >= 0 && ctx->device < CONTEXT_DEVICES &&
+           fence_partition_has(&partitions[ctx->device], address);
 }
 
 void fence_memory_gate(void)

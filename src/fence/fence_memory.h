@@ -22,7 +22,8 @@ uint64_t fence_memory_held(void);
 // Returns the partition of ctx's device, which is made when it is first needed; NULL if there is none. ctx is
 // current.
 const struct fence_partition *fence_memory_partition(struct context *ctx);
-bool fence_memory_has(uint64_t address);  // whether it is in a partition
+bool fence_memory_has(uint64_t address);      // whether it is in a partition
+bool fence_memory_is_here(uint64_t address);  // whether it is in that of the current context's device
 
 // Launches wait here while memory replaces sinks. Called before the driver's call of a launch.
 void fence_memory_gate(void);

@@ -54,7 +54,7 @@ static void aborts(void)
 
 static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
 {
-    rewrite_plan_add(plan, "fence", true);
+    rewrite_plan_add(plan, guard.options.fence == OPTION_FENCE_MODULO ? "fence_modulo" : "fence", true);
 }
 
 // Its kernels have ended when the driver unloads it, and what they recorded is named by what is known of it.
@@ -100,6 +100,7 @@ const struct mode fence_mode = {
     .module_gone = fence_host_module_gone,
     .function_found = fence_launch_found,
     .function_of = fence_launch_function_of,
+    .variant = fence_launch_variant,
     .launch = fence_launch,
     .node = fence_launch,
     .poll = poll,

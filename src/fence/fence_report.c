@@ -81,6 +81,13 @@ static void describe(struct guard_finding *f, const struct error_ring_record *r)
         f->type = REPORT_SHARED_OVERFLOW;
         f->note = "contained: the access was made inside the block's own shared memory";
         break;
+    case KFENCE_MASKED:
+    case KFENCE_SKEWED:
+        f->type = r->kind == KFENCE_MASKED ? REPORT_WILD_ACCESS : REPORT_MISALIGNED;
+        f->nowhere = true;
+        f->access = REPORT_NO_ACCESS;
+        f->note = "contained: found when the thread ended; --fence=check says which access it was";
+        break;
     default:
         f->type = f->address < NULL_PAGE ? REPORT_NULL_DEREFERENCE : add_nearest(f);
         f->note = "contained: the access was kept inside the partition";
@@ -90,9 +97,9 @@ static void describe(struct guard_finding *f, const struct error_ring_record *r)
 
 static CUresult result_of(unsigned kind)
 {
-    return kind == KFENCE_MISALIGNED ? CUDA_ERROR_MISALIGNED_ADDRESS
-           : kind == KFENCE_TRAPPED  ? CUDA_ERROR_LAUNCH_FAILED
-                                     : CUDA_ERROR_ILLEGAL_ADDRESS;
+    return kind == KFENCE_MISALIGNED || kind == KFENCE_SKEWED ? CUDA_ERROR_MISALIGNED_ADDRESS
+           : kind == KFENCE_TRAPPED                           ? CUDA_ERROR_LAUNCH_FAILED
+                                                              : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
 static const char *only_kernel(void)

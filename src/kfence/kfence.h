@@ -32,6 +32,9 @@ enum {
     KFENCE_GRID = 64,          // bytes by which the blocks of a cooperative launch synchronise
 };
 
+// The variant of kernel NAME that masks is KFENCE_PREFIX NAME.
+#define KFENCE_PREFIX "__moat_fence_"
+
 // --- the module's variable ---------------------------------------------------------------------------------
 
 // .weak .const in every module that pass_fence rewrites. The host sets it, in each context, before any kernel
@@ -78,7 +81,8 @@ struct kfence_state {
 
 // (.param .b64 what, .param .b64 address) returns the address to access instead, often the same.
 #define KFENCE_FIND "moat_fence_find"
-// (.param .b64 what, .param .b64 bits): a thread ends whose mask had to act.
+// (.param .b64 what, .param .b64 bits): a thread ends whose mask had to act: the lower half of the bits, or
+// whose accesses were not aligned: the upper half.
 #define KFENCE_NOTE "moat_fence_note"
 // (.param .b64 what, .param .b64 address) for an address in shared memory outside of the launch's bytes.
 #define KFENCE_SHARED "moat_fence_shared"
@@ -100,6 +104,7 @@ enum kfence_kind {
     KFENCE_MISALIGNED,  // KFENCE_ALIGNED
     KFENCE_MASKED,      // a thread's mask had to act; `site` is the function, address the bits that differed
     KFENCE_OUT_OF_SHARED,
+    KFENCE_SKEWED,   // as KFENCE_MASKED, of accesses that were not aligned
     KFENCE_TRAPPED,  // a trap, or what would have been one
     KFENCE_KINDS,
 };

@@ -154,7 +154,8 @@ KPRIM uint32_t kprim_dynamic_shared(void)
     return v;
 }
 
-// Returns the address of the memory by which the blocks of a cooperative launch synchronise; 0: there is none.
+// Returns the address of the memory by which the blocks of a cooperative launch synchronise; 0: there is
+// none.
 KPRIM uint64_t kprim_grid_memory(void)
 {
     uint32_t high, low;

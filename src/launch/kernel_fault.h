@@ -32,7 +32,8 @@ static inline void kernel_fault_skipped(void)
         kernel_fault_report_skipped();
 }
 
-// Returns the result of a call, or the error of a fault that was contained. The first result that is a fault in a context is reported.
+// Returns the result of a call, or the error of a fault that was contained. The first result that is a fault
+// in a context is reported.
 static inline CUresult kernel_fault_seen(CUresult r)
 {
     if (__builtin_expect(r != CUDA_SUCCESS, 0))

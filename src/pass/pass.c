@@ -285,7 +285,8 @@ static int rewrite(struct pass_context *c, const struct pass_request *request)
 int pass_rewrite(const char *name, struct str text, const struct pass_request *request,
                  struct diag_sink *sink, struct pass_result **out)
 {
-    struct pass_context c = {.sink = sink, .wants = request->wants, .judge = request->judge};
+    struct pass_context c = {
+        .sink = sink, .wants = request->wants, .judge = request->judge, .linked = request->linked};
     *out = NULL;
     if (!pass_known(request->passes))
         return -ENOENT;

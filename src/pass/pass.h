@@ -53,11 +53,19 @@ struct pass_symbol {
 
 struct pass_check;  // pass_check.h
 
+// Functions that rewritten code calls, as a text of their own: compiled once, with few registers, instead of
+// once into each kernel, which then needs its own registers and theirs.
+struct pass_apart {
+    const char *text;  // without a header
+    unsigned registers;
+};
+
 struct pass_result {
     struct arena arena;
     struct str text;     // the module, followed by a NUL; empty in the result of pass_description
     bool lowered;        // its .target was changed
     unsigned registers;  // most registers that the compiler may use; 0: no limit. Not in a description
+    const struct pass_apart *apart;  // what the text must be linked with; NULL: nothing. Not in a description
     uint32_t nfuncs, nsymbols;
     struct pass_func *funcs;  // those with a body, in the module's order
     struct pass_symbol *symbols;
@@ -69,6 +77,7 @@ struct pass_request {
     const char *passes;  // comma-separated names; passes run in the order of passes.def
     unsigned arch;       // of the GPU, 90 for sm_90: edit_target changes the .target to it; 0: no change
     bool verify;         // run the verifier before, between and after the passes
+    bool linked;         // the caller links the text with that of `apart`
     bool (*wants)(struct str name);  // whether to rewrite the kernel of that name; NULL: all
     const char *judge;  // for tests: PTX in place of the text that defines KCHECK_ACCESS and KCHECK_VARIABLE
 };
@@ -118,6 +127,7 @@ struct pass_context {
     const char *pass;                // name of the running pass
     bool (*wants)(struct str name);  // of the request
     const char *judge;               // of the request
+    bool linked;                     // of the request
     struct flow *flows;              // see pass_flow
     uint32_t *flow_edits;            // each func's nedits when its analyses were made
 };

@@ -8,9 +8,12 @@
 
 #include <xxhash.h>
 
+#include "pass/pass_apart.h"
 #include "pass/pass_check_state.h"
 #include "pass/pass_kheap.h"
 
+// Blocks of full residency leave a thread so many registers.
+enum { JUDGE_REGISTERS = 32 };
 enum { OLDEST = 70 };  // oldest architecture that is rewritten
 enum { PARAM_SPACE = 4352, PARAM_SPACE_8_1 = 32764 };
 
@@ -25,33 +28,22 @@ const char *const pass_check_left_names[PASS_CHECK_LEFTS] = {
     [PASS_CHECK_ASYNC] = "asynchronous",  [PASS_CHECK_UNSIZED] = "unsized"};
 
 #define CALL EDIT_PREFIX "check_call"
-#define JUDGE EDIT_PREFIX "judge"
 #define ENTER EDIT_PREFIX "check_enter"
 // Texts that are inserted cannot declare parameters; registers they can pass.
-#define CALL_BEGIN                                                                                         \
-    ".func (.reg .b32 v) " CALL " (.reg .b64 what, .reg .b64 address, .reg .b64 root, .reg .b64 launch)\n" \
-    "{\n"                                                                                                  \
-    "{\n"                                                                                                  \
-    ".param .b64 a;\n.param .b64 b;\n.param .b64 c;\n.param .b64 d;\n.param .b32 r;\n"                     \
-    "st.param.b64 [a], what;\n"                                                                            \
-    "st.param.b64 [b], address;\n"                                                                         \
-    "st.param.b64 [c], root;\n"                                                                            \
+static const char call_text[] =
+    ".func (.reg .b32 v) " CALL " (.reg .b64 what, .reg .b64 address, .reg .b64 root, .reg .b64 launch)\n"
+    "{\n"
+    "{\n"
+    ".param .b64 a;\n.param .b64 b;\n.param .b64 c;\n.param .b64 d;\n.param .b32 r;\n"
+    "st.param.b64 [a], what;\n"
+    "st.param.b64 [b], address;\n"
+    "st.param.b64 [c], root;\n"
     "st.param.b64 [d], launch;\n"
-#define CALL_END             \
-    "ld.param.b32 v, [r];\n" \
-    "}\n"                    \
-    "ret;\n"                 \
+    "call (r), " KCHECK_ACCESS ", (a, b, c, d);\n"
+    "ld.param.b32 v, [r];\n"
     "}\n"
-static const char call_text[] = CALL_BEGIN "call (r), " KCHECK_ACCESS ", (a, b, c, d);\n" CALL_END;
-// A function that is called through a pointer leaves its caller half of the registers as they are, so that
-// what the compiler keeps there needs no others. But the registers of all functions whose addresses are taken
-// count for every kernel with a call of the program's own through a pointer, checked or not.
-static const char pointer_text[] =
-    ".const .align 8 .u64 " JUDGE " = " KCHECK_ACCESS ";\n" CALL_BEGIN ".reg .b64 f;\n"
-    "ld.const.b64 f, [" JUDGE "];\n"
-    "any: .callprototype (.param .b32 _) _ (.param .b64 _, .param .b64 _,"
-    " .param .b64 _, .param .b64 _);\n"
-    "call (r), f, (a, b, c, d), any;\n" CALL_END;
+    "ret;\n"
+    "}\n";
 
 // The same for KCHECK_BOUNDS.
 #define FIND EDIT_PREFIX "check_find"
@@ -80,7 +72,6 @@ static const char enter_text[] = ".func " ENTER " (.reg .b64 launch)\n"
 uint64_t pass_check_sum(void)
 {
     uint64_t sum = XXH3_64bits(kcheck_functions_ptx, strlen(kcheck_functions_ptx));
-    sum = XXH3_64bits_withSeed(pointer_text, sizeof pointer_text, sum);
     sum = XXH3_64bits_withSeed(enter_text, sizeof enter_text, sum);
     sum = XXH3_64bits_withSeed(find_text, sizeof find_text, sum);
     return XXH3_64bits_withSeed(call_text, sizeof call_text, sum);
@@ -381,8 +372,6 @@ static int check_function(struct checking *all, uint32_t index, struct ptx_func 
         err = add_entry(&k);
     if (!err)
         err = check_find_saved(&k);
-    if (!err)
-        err = check_limit_registers(&k);
     if (!err) {
         edit_func(all->c->edit, k.f);
         check_emit(&k);
@@ -465,16 +454,6 @@ static int raise_version(struct ptx_module *m)
     return 0;
 }
 
-static bool calls_through_pointers(const struct ptx_func *f)
-{
-    for (uint32_t i = 0; i < f->nstmts; i++) {
-        const struct ptx_stmt *s = &f->stmts[i];
-        if (s->kind == PTX_INSN && s->form->id == PTX_OP_CALL && ptx_operand(s, 1)->kind == PTX_REG)
-            return true;
-    }
-    return false;
-}
-
 static bool calls_malloc(const struct ptx_module *m)
 {
     for (uint32_t i = 0; i < m->nitems; i++)
@@ -485,16 +464,17 @@ static bool calls_malloc(const struct ptx_module *m)
 
 static int add_text(struct checking *k)
 {
+    static const struct pass_apart judge = {kcheck_functions_ptx, JUDGE_REGISTERS};
     const char *given = k->c->judge;
-    bool pointers = false;
     struct out text;
     int err = out_to_memory(&text);
     if (err)
         return err;
-    out_cstr(&text, given ? given : kcheck_functions_ptx);
-    for (uint32_t i = 0; i < k->c->result->nfuncs; i++)
-        pointers |= calls_through_pointers(k->c->funcs[i]);
-    out_cstr(&text, pointers ? call_text : pointer_text);
+    if (k->c->linked && !given)
+        pass_apart_declare(kcheck_functions_ptx, &text);
+    else
+        out_cstr(&text, given ? given : kcheck_functions_ptx);
+    out_cstr(&text, call_text);
     out_cstr(&text, enter_text);
     bool heap = calls_malloc(k->c->m) && !given;
     if (heap)
@@ -505,6 +485,8 @@ static int add_text(struct checking *k)
     out_close(&text);
     if (err)
         return err;
+    if (k->c->linked && !given)
+        k->c->result->apart = &judge;
     k->variable = edit_find(k->c->edit, STR(KCHECK_VARIABLE));
     k->call = edit_find(k->c->edit, STR(CALL));
     k->find = heap ? edit_find(k->c->edit, STR(FIND)) : PTX_NONE;

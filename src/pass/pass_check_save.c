@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: MIT
 // What lives across a call of KCHECK_ACCESS is kept in local memory while it runs.
 //
-// The compiler gives a kernel as many registers as are alive at a call plus those that the called function
-// needs, and so twice as many as the kernel needs itself: half as many threads would be resident, for code
-// that correct programs never run. With the registers in memory, a kernel needs only as many as the larger of
-// both. Accesses through a generic address that are volatile are the only ones of local memory that the
-// compiler does not turn into registers again.
+// A kernel gets as many registers as are alive at a call beside those that the called function may change.
+// Half as many threads would be resident, for code that correct programs never run; with the values in memory,
+// a kernel needs few more than its own. Accesses through a generic address that are volatile are the only ones
+// of local memory that the compiler does not turn into registers again.
 //
 // A value that is cheap to compute anew, of a register that is written once, is left to the compiler: what
 // comes from memory is no longer known to be a constant, or equal for all threads of a warp.
 #include <errno.h>
 
 #include "pass/pass_check_state.h"
-#include "pass/regbound.h"
 
 #define BEFORE(k, at, text, ...) edit_before((k)->k->c->edit, (at), (text), ##__VA_ARGS__)
 
 enum { SLOT = 8 };  // bytes for each register
-// Registers that checks need beside those of the kernel. KCHECK_ACCESS can do with LEAST_LIMITED; a kernel
-// that needs more than MOST_LIMITED leaves it enough.
-enum { OWN_REGISTERS = 8, LEAST_LIMITED = 32, MOST_LIMITED = 56 };
 
 // --- which registers ---------------------------------------------------------------------------------------
 
@@ -204,31 +199,4 @@ void check_save_open(struct check_func *k)
     uint32_t bytes = k->saved_at ? frame_bytes(k) : 0;
     if (bytes)
         k->frame = edit_new_local(k->k->c->edit, bytes);
-}
-
-// --- how many registers ------------------------------------------------------------------------------------
-
-// Returns whether the kernel's registers are not for us to limit: it calls functions, whose needs are not
-// known here, or divides the registers of its block itself.
-static bool needs_unknown(const struct ptx_func *f)
-{
-    for (uint32_t i = 0; i < f->nstmts; i++)
-        if (f->stmts[i].kind == PTX_INSN &&
-            (f->stmts[i].form->id == PTX_OP_CALL || f->stmts[i].form->id == PTX_OP_SETMAXNREG))
-            return true;
-    return false;
-}
-
-int check_limit_registers(struct check_func *k)
-{
-    uint32_t most = 0;
-    if (!k->f->is_entry || needs_unknown(k->f) || regbound_is_bounded(k->f))
-        return 0;
-    int err = regbound_pressure(&k->flow, k->f, &most);
-    if (err)
-        return err == -E2BIG ? 0 : err;
-    uint32_t registers = (most + most / 8 + OWN_REGISTERS + 7) / 8 * 8;
-    if (registers > MOST_LIMITED)
-        return 0;
-    return regbound_limit(k->k->c->m, k->f, registers < LEAST_LIMITED ? LEAST_LIMITED : registers);
 }

@@ -292,13 +292,11 @@ void check_prepare(struct check_func *k, uint32_t at, const struct check_access 
 void check_call(struct check_func *k, uint32_t at, uint32_t stmt);
 void check_clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s);
 
-// pass_check_save.c: registers that are kept in memory while KCHECK_ACCESS runs, and how many a kernel gets.
+// pass_check_save.c: registers that are kept in memory while KCHECK_ACCESS runs.
 int check_find_saved(struct check_func *k);  // 0 or a negative code
 void check_save_open(struct check_func *k);  // declares the memory
 void check_save(struct check_func *k, uint32_t at, uint32_t stmt);
 void check_restore(struct check_func *k, uint32_t at, uint32_t stmt);
-// Gives a kernel a limit of registers close to what it needs without KCHECK_ACCESS. 0 or a negative code.
-int check_limit_registers(struct check_func *k);
 
 // pass_check_whole.c: instructions that are performed or left out as a whole. check_plan_whole finds the
 // accesses of one that is no plain access; 0 or -ENOMEM.

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "pass/pass_fence_state.h"
+#include "pass/pass_apart.h"
 #include "pass/regbound.h"
 
 enum { OLDEST = 70 };  // oldest architecture that is rewritten
@@ -77,7 +78,7 @@ static const char pass_text[] = ".func %s (.reg .b64 first, .reg .b64 second)\n"
                                 "ret;\n"
                                 "}\n";
 
-// What kernels call in place of malloc; the heap's blocks are told to the slow judgement.
+// What kernels call in place of malloc, so that the lookup knows the heap's blocks.
 static const struct {
     const char *name;     // the driver's function
     const char *instead;  // ours
@@ -222,15 +223,24 @@ static int raise_version(struct fencing *k)
     return 0;
 }
 
+// Blocks of full residency leave a thread so many registers.
+enum { OWN_REGISTERS = 32 };
+
 static int add_text(struct fencing *k)
 {
+    static const struct pass_apart functions = {kfence_functions_ptx, OWN_REGISTERS};
     struct pass_context *c = k->all.c;
     bool params = c->m->version_major > 7 || (c->m->version_major == 7 && c->m->version_minor >= 7);
     struct out text;
     int err = out_to_memory(&text);
     if (err)
         return err;
-    out_cstr(&text, kfence_functions_ptx);
+    if (c->linked) {
+        pass_apart_declare(kfence_functions_ptx, &text);
+        c->result->apart = &functions;
+    } else {
+        out_cstr(&text, kfence_functions_ptx);
+    }
     out_fmt(&text, pass_text, FENCE_NOTE, KFENCE_NOTE);
     out_fmt(&text, pass_text, FENCE_SHARED, KFENCE_SHARED);
     out_fmt(&text, find_text, params ? params_text : "", k->exact_shared ? exact_text : inexact_text,
@@ -260,12 +270,14 @@ static int keep_result(struct fencing *k)
     struct pass_check *to = ARENA_NEW(&r->arena, struct pass_check);
     if (!to)
         return -ENOMEM;
-    *to = (struct pass_check){.nsites = (uint32_t)k->all.sites.len};
-    to->kernels = ARENA_ARRAY(&r->arena, struct pass_check_kernel, 1);
+    *to = (struct pass_check){.nkernels = (uint32_t)k->all.kernels.len, .nsites = (uint32_t)k->all.sites.len};
+    to->kernels = ARENA_ARRAY(&r->arena, struct pass_check_kernel, to->nkernels + 1u);
     to->sites = ARENA_ARRAY(&r->arena, struct pass_check_site, to->nsites + 1u);
     to->funcs = ARENA_ARRAY(&r->arena, struct pass_check_func, 1);
     if (!to->kernels || !to->sites || !to->funcs)
         return -ENOMEM;
+    if (to->nkernels)
+        memcpy(to->kernels, k->all.kernels.items, to->nkernels * sizeof *to->kernels);
     if (to->nsites)
         memcpy(to->sites, k->all.sites.items, to->nsites * sizeof *to->sites);
     r->check = to;
@@ -286,6 +298,36 @@ static int add_variables(struct pass_context *c)
     return err;
 }
 
+// Copies each kernel that has accesses which need only a mask, before anything is edited.
+static int plan_variants(struct fencing *k)
+{
+    struct pass_context *c = k->all.c;
+    uint32_t n = c->result->nfuncs;
+    k->plans = ARENA_ARRAY(&c->m->arena, fence_plan, n + 1u);
+    k->variants = ARENA_ARRAY(&c->m->arena, struct ptx_func *, n + 1u);
+    if (!k->plans || !k->variants)
+        return -ENOMEM;
+    memset(k->plans, 0, (n + 1u) * sizeof *k->plans);
+    memset(k->variants, 0, (n + 1u) * sizeof *k->variants);
+    int err = 0;
+    for (uint32_t i = 0; i < n && !err; i++) {
+        err = fence_find_masked(k, i, &k->plans[i]);
+        if (!err && k->plans[i].len)
+            err = fence_add_kernel(k, i, &k->plans[i]);
+    }
+    for (uint32_t i = 0; i < n && !err; i++) {
+        struct str name = c->result->funcs[i].name;
+        char *text = k->plans[i].len ? arena_alloc(&c->m->arena, sizeof KFENCE_PREFIX + name.len) : NULL;
+        if (!text)
+            continue;
+        memcpy(mempcpy(text, KFENCE_PREFIX, sizeof KFENCE_PREFIX - 1), name.ptr, name.len);
+        k->variants[i] =
+            edit_clone_func(c->edit, c->funcs[i], (struct str){text, sizeof KFENCE_PREFIX - 1 + name.len});
+        err = k->variants[i] ? 0 : edit_error(c->edit) ? edit_error(c->edit) : -ENOMEM;
+    }
+    return err;
+}
+
 static int rewrite(struct fencing *k)
 {
     struct pass_context *c = k->all.c;
@@ -294,19 +336,37 @@ static int rewrite(struct fencing *k)
         err = raise_version(k);
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
         err = look_func(k, c->funcs[i]);
-    if (!err)
+    if (!err && !c->linked)
         err = regbound_add(c);
     if (!err)
         err = add_text(k);
-    for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
-        err = fence_func(k, i);
+    if (!err)
+        err = plan_variants(k);
+    for (uint32_t i = 0; i < c->result->nfuncs && !err; i++) {
+        err = fence_func(k, i, c->funcs[i], NULL);
+        if (!err && k->variants[i])
+            err = fence_func(k, i, k->variants[i], &k->plans[i]);
+    }
     return err ? err : keep_result(k);
+}
+
+static int fence(struct pass_context *c, bool modulo)
+{
+    struct fencing k = {.all = {.c = c}, .taker = {PTX_NONE, PTX_NONE}, .modulo = modulo};
+    int err = c->result->nfuncs ? rewrite(&k) : 0;
+    for (uint32_t i = 0; k.plans && i < c->result->nfuncs; i++)
+        vec_free(&k.plans[i]);
+    vec_free(&k.all.sites);
+    vec_free(&k.all.kernels);
+    return err;
 }
 
 int pass_fence(struct pass_context *c)
 {
-    struct fencing k = {.all = {.c = c}, .taker = {PTX_NONE, PTX_NONE}};
-    int err = c->result->nfuncs ? rewrite(&k) : 0;
-    vec_free(&k.all.sites);
-    return err;
+    return fence(c, false);
+}
+
+int pass_fence_modulo(struct pass_context *c)
+{
+    return fence(c, true);
 }

@@ -4,7 +4,7 @@
 
 #include "pass/pass_fence_state.h"
 
-#define BEFORE(k, at, text, ...) edit_before((k)->k->all.c->edit, at, text, __VA_ARGS__)
+#define BEFORE FENCE_BEFORE
 
 // --- an access ---------------------------------------------------------------------------------------------
 
@@ -20,7 +20,7 @@ static bool is_inside_variable(const struct ptx_module *m, const struct ptx_mem 
            (uint64_t)addr->value <= size - mem->bytes;
 }
 
-static bool wants(const struct fence_func *k, const struct ptx_mem *mem)
+bool fence_wants(const struct fence_func *k, const struct ptx_mem *mem)
 {
     enum ptx_space space = ptx_space_is((enum ptx_space)mem->space);
     return (space == PTX_SPACE_GENERIC || space == PTX_SPACE_GLOBAL || space == PTX_SPACE_SHARED) &&
@@ -34,7 +34,7 @@ static bool is_shared(const struct ptx_mem *mem)
 }
 
 // What an access's address must be a multiple of.
-static uint32_t alignment(const struct ptx_mem *mem)
+uint32_t fence_alignment(const struct ptx_mem *mem)
 {
     uint32_t n = mem->bytes;
     switch (mem->extent) {
@@ -130,12 +130,12 @@ static void load_shared(struct fence_func *k, uint32_t at, const struct ptx_oper
                edit_imm((int32_t)addr->value));
 }
 
-// The address is compared with the bytes of shared memory that the block has; one outside becomes the last one
-// at which the access fits.
+// The address is compared with the bytes of shared memory that the block has; one outside becomes the last
+// one at which the access fits.
 static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row)
 {
     const struct ptx_stmt *s = &k->f->stmts[at];
-    uint32_t site, align = alignment(mem), to = k->narrow[row], width;
+    uint32_t site, align = fence_alignment(mem), to = k->narrow[row], width;
     int err = new_site(k, at, mem, &width, &site);
     if (err)
         return err;
@@ -161,9 +161,15 @@ static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem 
 
 // --- global memory -----------------------------------------------------------------------------------------
 
-static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row)
+static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row,
+                     unsigned number)
 {
-    uint32_t site, align = alignment(mem), to = k->to[row], width;
+    const struct fence_masked *m = k->plan && k->next < k->plan->len ? &k->plan->items[k->next] : NULL;
+    if (m && m->stmt == at && m->row == number) {
+        k->next++;
+        return fence_mask(k, at, mem, row);
+    }
+    uint32_t site, align = fence_alignment(mem), to = k->to[row], width;
     if (is_shared(mem))
         return fence_shared(k, at, mem, row);
     int err = new_site(k, at, mem, &width, &site);
@@ -217,8 +223,8 @@ static int fence_stmt(struct fence_func *k, uint32_t at)
     unsigned n = ptx_stmt_mem(k->f, s, mem), rows = 0;
     int err = 0;
     for (unsigned i = 0; i < n && !err; i++)
-        if (wants(k, &mem[i]))
-            err = rows == FENCE_ROWS ? -ENOTSUP : fence_row(k, at, &mem[i], rows++);
+        if (fence_wants(k, &mem[i]))
+            err = rows == FENCE_ROWS ? -ENOTSUP : fence_row(k, at, &mem[i], rows++, i);
     return err;
 }
 
@@ -250,15 +256,17 @@ static void registers(struct fence_func *k)
         edit_entry(e, "mov.u32 %0, %total_smem_size;\nadd.u32 %0, %0, 1024;", edit_reg(k->limit));
 }
 
-int fence_func(struct fencing *all, uint32_t index)
+int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fence_plan *plan)
 {
     struct pass_context *c = all->all.c;
-    struct fence_func k = {.k = all, .f = c->funcs[index]};
+    struct fence_func k = {.k = all, .f = f, .plan = plan, .run = 1};
     k.site = (struct check_func){.k = &all->all, .f = k.f, .name = c->result->funcs[index].name};
-    int err = 0;
     edit_func(c->edit, k.f);
     registers(&k);
+    int err = plan ? fence_mask_ends(&k) : 0;
     for (uint32_t i = 0; i < k.f->nstmts && !err; i++) {
+        if (plan)
+            fence_mask_forget(&k, i);
         if (k.f->stmts[i].kind == PTX_INSN)
             err = fence_stmt(&k, i);
         if (!err)

@@ -2,6 +2,8 @@
 // Requests, results and what every pass promises. test/pass/count.sh runs what the counting pass counts.
 #include "pass/pass.h"
 
+#include <errno.h>
+
 #include "base/mem.h"
 #include "kcheck/kcheck.h"
 #include "pass/pass_check.h"
@@ -115,12 +117,26 @@ static void keeps_params(const struct ptx_func *f, const struct ptx_func *g)
         assert_int_equal(ptx_var_size(&f->params[i]), ptx_var_size(&g->params[i]));
 }
 
+// A fence refuses what it does not know; it gets the same text without that.
+static const char *text_for(const char *pass, const char *known)
+{
+    const struct pass_request request = {.passes = pass, .verify = true};
+    if (!str_starts(str_from(pass), STR("fence")))
+        return everything;
+    fails(everything, &request, -ENOTSUP);
+    return known;
+}
+
 static void good_promises(void **state)
 {
+    static char known[sizeof everything];
+    memcpy(known, everything, sizeof known);
+    memset(strstr(known, "frobnicate %r1;"), ' ', strlen("frobnicate %r1;"));
     struct ptx_module *was = testing_parse(STR(everything));
     for (unsigned i = 0; i < pass_row_count; i++) {
         struct pass_result *r =
-            rewritten(everything, &(struct pass_request){.passes = pass_rows[i].name, .verify = true});
+            rewritten(text_for(pass_rows[i].name, known),
+                      &(struct pass_request){.passes = pass_rows[i].name, .verify = true});
         struct ptx_module *is = testing_parse(r->text);
         for (uint32_t k = 0; k < r->nfuncs; k++) {
             const struct ptx_func *f = ptx_find(was, r->funcs[k].name)->func,

@@ -31,8 +31,11 @@ static uint32_t walk(const struct cfg *cfg, const struct ptx_func *f, struct liv
     return most;
 }
 
-int regbound_pressure(struct flow *flow, const struct ptx_func *f, uint32_t *most)
+// Raises *most to the number of 32-bit registers that the function needs at least. Analyses may be large and
+// all functions are analysed, so each one's are dropped at once.
+static int pressure(struct pass_context *c, uint32_t func, uint32_t *most)
 {
+    struct flow *flow = pass_flow(c, func);
     const struct cfg *cfg;
     const struct live *live;
     struct live_walk w;
@@ -42,14 +45,15 @@ int regbound_pressure(struct flow *flow, const struct ptx_func *f, uint32_t *mos
     if (!err)
         err = live_walk_init(&w, live);
     if (!err) {
-        uint32_t n = walk(cfg, f, &w);
+        uint32_t n = walk(cfg, c->funcs[func], &w);
         *most = n > *most ? n : *most;
         live_walk_free(&w);
     }
+    flow_drop(flow);
     return err;
 }
 
-bool regbound_is_bounded(const struct ptx_func *f)
+static bool is_bounded(const struct ptx_func *f)
 {
     static const char *const names[] = {".maxnreg", ".maxntid", ".reqntid"};
     for (uint32_t i = 0; i < f->ndirectives; i++)
@@ -59,7 +63,7 @@ bool regbound_is_bounded(const struct ptx_func *f)
     return false;
 }
 
-int regbound_limit(struct ptx_module *m, struct ptx_func *f, uint32_t registers)
+static int bound(struct ptx_module *m, struct ptx_func *f, uint32_t registers)
 {
     struct ptx_directive *all = ARENA_ARRAY(&m->arena, struct ptx_directive, f->ndirectives + 1);
     char *text = ARENA_ARRAY(&m->arena, char, 12);
@@ -74,22 +78,13 @@ int regbound_limit(struct ptx_module *m, struct ptx_func *f, uint32_t registers)
     return 0;
 }
 
-// Analyses may be large and all functions are analysed, so each one's are dropped at once.
-static int function_pressure(struct pass_context *c, uint32_t func, uint32_t *most)
-{
-    struct flow *flow = pass_flow(c, func);
-    int err = regbound_pressure(flow, c->funcs[func], most);
-    flow_drop(flow);
-    return err;
-}
-
 int regbound_add(struct pass_context *c)
 {
     uint32_t most = 0;
     int err = 0;
     // Calls are not followed: the bound is that of the most demanding function.
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
-        err = function_pressure(c, i, &most);
+        err = pressure(c, i, &most);
     // A function too large to analyse most likely needs all registers: no kernel gets a limit.
     if (err == -E2BIG)
         return 0;
@@ -100,7 +95,7 @@ int regbound_add(struct pass_context *c)
     if (registers > 248)
         return err;
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
-        if (c->funcs[i]->is_entry && !regbound_is_bounded(c->funcs[i]))
-            err = regbound_limit(c->m, c->funcs[i], registers);
+        if (c->funcs[i]->is_entry && !is_bounded(c->funcs[i]))
+            err = bound(c->m, c->funcs[i], registers);
     return err;
 }

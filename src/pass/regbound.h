@@ -12,14 +12,6 @@
 
 enum { REGBOUND_LEAST = 64 };
 
-// Raises *most to the number of 32-bit registers that the function needs at least. Returns 0 or a negative
-// code.
-int regbound_pressure(struct flow *flow, const struct ptx_func *f, uint32_t *most);
-// Adds a .maxnreg to a kernel. Returns 0 or -ENOMEM.
-int regbound_limit(struct ptx_module *m, struct ptx_func *f, uint32_t registers);
-// Returns whether the kernel has one of these directives already.
-bool regbound_is_bounded(const struct ptx_func *f);
-
 // Adds the limits. Requires that no statement of the module's functions has been changed yet. Returns 0 or a
 // negative code.
 int regbound_add(struct pass_context *c);

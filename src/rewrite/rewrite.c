@@ -34,6 +34,7 @@ struct work {
     char passes[CACHE_MOST_PASS + 1];
     unsigned arch;
     const char *where;  // the image's origin, for --dump-rewritten
+    bool links;         // the texts are linked here, not by the program
     bool compile;       // false: the driver gets PTX, and compiles it for each device
     char first[400];    // first error message
     char key[CACHE_MOST_PASS + 1];
@@ -211,8 +212,10 @@ static void store_left(const struct cache_key *key, const struct rewrite *r)
 static int rewrite_text(struct work *w, unsigned i)
 {
     struct image_buffer buffer = {0};
-    struct pass_request request = {
-        .passes = w->passes, .arch = w->arch, .wants = kernel_filter_on() ? kernel_filter_wants : NULL};
+    struct pass_request request = {.passes = w->passes,
+                                   .arch = w->arch,
+                                   .wants = kernel_filter_on() ? kernel_filter_wants : NULL,
+                                   .linked = w->links};
     struct str text;
     char name[128];
     rewrite_source_name(&w->source, i, name, sizeof name);
@@ -295,6 +298,31 @@ static bool limit_registers(struct work *w)
            leave(w->r, REWRITE_FAILED, "it is compiled with options that moat cannot preserve");
 }
 
+// Adds the functions that the texts call, compiled with few registers.
+static CUresult link_apart(struct work *w)
+{
+    const struct pass_apart *apart = NULL;
+    for (unsigned i = 0; i < w->ntexts && !apart; i++)
+        apart = w->texts[i]->apart;
+    if (!apart)
+        return CUDA_SUCCESS;
+    struct out text;
+    CUjit_option option = CU_JIT_MAX_REGISTERS;
+    void *value = (void *)(uintptr_t)apart->registers;
+    int err = out_to_memory(&text);
+    if (!err) {
+        out_fmt(&text, ".version 6.4\n.target sm_%u\n.address_size 64\n", w->arch < 75 ? 70 : 75);
+        out_cstr(&text, apart->text);
+        out_char(&text, 0);
+        err = text.error;
+    }
+    CUresult result = err ? CUDA_ERROR_OUT_OF_MEMORY
+                          : guard.real.cuLinkAddData_v2(w->r->link, CU_JIT_INPUT_PTX, text.buf, text.len,
+                                                        "moat", 1, &option, &value);
+    out_close(&text);
+    return result;
+}
+
 static CUresult link_all(struct work *w, size_t *size)
 {
     struct rewrite *r = w->r;
@@ -311,6 +339,8 @@ static CUresult link_all(struct work *w, size_t *size)
         result = guard.real.cuLinkAddData_v2(r->link, CU_JIT_INPUT_PTX, (void *)text.ptr, text.len + 1, name,
                                              0, NULL, NULL);
     }
+    if (!result)
+        result = link_apart(w);
     if (!result)
         result = guard.real.cuLinkComplete(r->link, &image, size);
     r->image = image;
@@ -376,6 +406,7 @@ static bool make(struct work *w)
         if (cache && !rewrite_dump_on && recall(w, &key))
             return w->r->image;
     }
+    w->links = w->compile;
     if (!launched_alike(w, &key) || !rewrite_all(w))
         return false;
     if (!w->compile && w->ntexts > 1)

@@ -6,8 +6,8 @@
 # two neighbours without moat that compute and compare. Last, one wild write without a fence, which must end
 # the neighbours: the test can fail.
 #
-# fence_gpu.sh [suite|mps]...: both parts, or these. Without nvcc, $BUILD/programs/fence must have the programs:
-# fence_gpu.sh --compile makes them there, and needs no GPU. FENCE_SECONDS bounds the suite (60).
+# fence_gpu.sh [suite|mps]...: both parts, or these. Without nvcc, $BUILD/programs/fence must have the
+# programs: fence_gpu.sh --compile makes them there, and needs no GPU. FENCE_SECONDS bounds the suite (60).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export BUILD=${BUILD:-$PWD}
@@ -25,7 +25,8 @@ export -f compile
 export programs
 if command -v nvcc >/dev/null; then
     mkdir -p "$programs"
-    { ls test/programs/*.cu; echo test/guard/fence_tenant.cu; } | xargs -P "$(nproc)" -I{} bash -c 'compile {}'
+    printf '%s\n' test/guard/fence_tenant.cu test/programs/*.cu |
+        xargs -P "$(nproc)" -I{} bash -c 'compile {}'
 fi
 [ "${1:-}" != --compile ] || exit 0
 [ -x "$programs/fence_tenant" ] || { echo 'no nvcc on this machine, and no programs'; exit 77; }
@@ -62,8 +63,8 @@ suite() {
             timeout 60 "$programs/$name" $small >"$T/off" 2>&1 </dev/null
             off=$?
             # shellcheck disable=SC2086
-            timeout 60 "$MOAT" --device=gpu --mode=fence --fence=$way --log-file="$T/log" "$programs/$name" $small \
-                >"$T/out" 2>&1 </dev/null
+            timeout 60 "$MOAT" --device=gpu --mode=fence --fence=$way --log-file="$T/log" \
+                "$programs/$name" $small >"$T/out" 2>&1 </dev/null
             status=$?
             [ $status = $off ] && ! grep -q 'ERROR: moat' "$T/log" &&
                 { [ $off != 0 ] || grep -q 'kernel launches fenced' "$T/log"; }
@@ -90,8 +91,11 @@ neighbours() {  # neighbours SECONDS: starts two
 
 mps() {
     local name error way status got
-    start_server || { echo 'no MPS server could be started: nvidia-cuda-mps-control -d'; failed=$((failed + 1)); return; }
-    timeout 60 "$programs/fence_tenant" neighbour 1 >"$T/n1" 2>&1 || { cat "$T/n1"; failed=$((failed + 1)); return; }
+    start_server
+    note $? 'no MPS server could be started: nvidia-cuda-mps-control -d'
+    timeout 60 "$programs/fence_tenant" neighbour 1 >"$T/n1" 2>&1
+    note $? "a client alone: $(cat "$T/n1")"
+    [ $failed = 0 ] || return
     for way in ${FENCE_WAYS:-mask check modulo}; do
         neighbours "${MPS_SECONDS:-25}"
         # The guilty clients come one after the other, as long as the neighbours run.
@@ -102,7 +106,7 @@ mps() {
             status=$?
             got=$(sed -n 's/.*error \([0-9]*\),.*/\1/p' "$T/out")
             [ $status = 0 ] && [ "$got" = "$error" ] && grep -q 'ERROR: moat' "$T/log"
-            note $? "mps, $way: $name: status $status, error ${got:-none}, $error wanted: $(tail -n 1 "$T/out")" "$T/log"
+            note $? "mps, $way: $name: status $status, $error wanted: $(tail -n 1 "$T/out")" "$T/log"
         done < <("$programs/fence_tenant" list)
         wait $first
         note $? "mps, $way: the first neighbour: $(cat "$T/n1")"

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# --mode=fence: each wrong kernel of test/guard/fence_tenant.cu is contained, by every way of the fence: memory
-# that moat does not know of stays as it is, bit for bit, the program gets the error that it would have had, and
-# moat reports it. Its right twin runs silently, and fenced.
+# --mode=fence: each wrong kernel of test/guard/fence_tenant.cu is contained, by every way of the fence:
+# memory that moat does not know of stays as it is, bit for bit, the program gets the error that it would have
+# had, and moat reports it. Its right twin runs silently, and fenced.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }

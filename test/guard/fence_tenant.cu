@@ -3,10 +3,10 @@
 //
 //   fence_tenant list                     each case: its name, and the error that the program must get
 //   fence_tenant good|bad CASE [SEED]     runs the case's kernel, right or wrong. The wrong kernel aims at a
-//                                         neighbour's memory: allocated through the driver's own library, past
-//                                         moat (FENCE_DRIVER names that file), if there is one; SEED varies the
-//                                         address. Prints the error, and whether the neighbour's memory has
-//                                         changed
+//                                         neighbour's memory: allocated through the driver's own library,
+//                                         past moat (FENCE_DRIVER names that file), if there is one; SEED
+//                                         varies the address. Prints the error, and whether the neighbour's
+//                                         memory has changed
 //   fence_tenant neighbour SECONDS        computes the same over and over, and compares each result
 #include <chrono>
 #include <cstdint>

@@ -1,18 +1,33 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# Checked kernels of small needs get no more registers than blocks of full residency leave them, and their
-# loops keep nothing in memory: what lives across a call of the judge is saved there (pass_check_save.c).
+# Checked kernels of small needs get no more registers than blocks of full residency leave them, and keep
+# nothing else in memory: what lives across a call of the judge is saved there (pass_check_save.c), and the
+# judge is a text of its own that is compiled with few registers. The texts are those that the driver gets;
+# ptxas and nvlink take them as the driver does.
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
-command -v ptxas >/dev/null || { echo 'no ptxas on this machine'; exit 77; }
+for tool in ptxas nvlink; do
+    command -v $tool >/dev/null || { echo "no $tool on this machine"; exit 77; }
+done
+! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 passed=0 failed=0
+{
+    printf '.version 7.8\n.target sm_90\n.address_size 64\n'
+    sed -n 's/^"\(.*\)\\n"$/\1/p' src/kcheck/kcheck_functions.inc | sed 's/\\\(["\\]\)/\1/g'
+} >"$T/judge.ptx"
+ptxas -arch=sm_90 -c -maxrregcount 32 "$T/judge.ptx" -o "$T/judge.cubin" || exit 1
 for name in stencil2d strsearch transpose reduce histogram; do
-    nvcc -O3 -arch=compute_90 -ptx -Itest/programs "test/programs/$name.cu" -o "$T/$name.ptx" || exit 1
-    "$MOAT" ptx instrument --pass=check "$T/$name.ptx" >"$T/checked.ptx" || exit 1
-    ptxas -arch=sm_90 -v "$T/checked.ptx" -o "$T/cubin" >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+    IFS=$'\t' read -r _ sm args _ < <(grep "^$name	" test/programs/programs.tsv)
+    object=$(test/programs/object "$name" "$sm") &&
+        nvcc -cudart shared -L"$BUILD/lib/moat" "$object" -o "$T/$name" || exit 1
+    # shellcheck disable=SC2086
+    XDG_CACHE_HOME=$T/cache "$MOAT" --device=cpu --mode=check --dump-rewritten="$T/$name.dump" \
+        "$T/$name" $args >"$T/log" 2>&1 </dev/null || { cat "$T/log"; exit 1; }
+    ptxas -arch=sm_90 -c -v "$T/$name.dump"/*.ptx -o "$T/cubin" >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+    nvlink -arch=sm_90 "$T/cubin" "$T/judge.cubin" -o "$T/linked" || exit 1
     # Lines of an entry: its name, its own frame and spills, its registers.
     while read -r kernel registers spilled; do
         if [ "$registers" -le 32 ] && [ "$spilled" = 0 ]; then

@@ -18,7 +18,8 @@ __attribute__((weak)) uint64_t moat_fence_find(uint64_t what, uint64_t address)
 __attribute__((weak)) void moat_fence_note(uint64_t what, uint64_t bits)
 {
     struct kfence_module m = __moat_fence_module;
-    kfence_judge_note(&m, what >> 48 ? KFENCE_TRAPPED : KFENCE_MASKED, what, bits);
+    uint64_t kind = what >> 48 ? KFENCE_TRAPPED : (uint32_t)bits ? KFENCE_MASKED : KFENCE_SKEWED;
+    kfence_judge_note(&m, kind, what, bits);
 }
 
 __attribute__((weak)) void moat_fence_shared(uint64_t what, uint64_t address)
