@@ -445,7 +445,7 @@ void check_launch(const struct launch_call *l)
     w.deferred = is_deferred(l, w.kernel);
     w.proved =
         w.deferred ? CHECK_PROVED_NOTHING : check_kernel_proved(l, w.kernel, w.bytes, w.size, &w.certain);
-    bool plain = w.proved == CHECK_PROVED_ALL && !w.kernel->checks->waits;
+    bool plain = w.proved == CHECK_PROVED_ALL && !w.kernel->checks->waits && !l->node;
     check_race_launch(l, plain ? w.kernel->prove : NULL, w.bytes, w.size);
     bool checked = launch_proved(&w) || launch_variant(&w, false);
     if (checked)

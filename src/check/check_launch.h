@@ -39,8 +39,8 @@ struct check_launch_saved {
 // Returns false if it is no longer known, had more parameters, or is part of a graph.
 bool check_launch_saved(uint64_t number, struct check_launch_saved *out);
 
-// Finds what was known of the access at a site before the launch: that it is outside of its buffer. Stores one
-// row. Returns false if nothing was known.
+// Finds what was known of the access at a site before the launch: that it is outside of its buffer. Stores
+// one row. Returns false if nothing was known.
 bool check_launch_was_certain(uint64_t number, uint32_t site, struct check_certain *out);
 // Sets what was proved of a launch that is made with all checks.
 void check_launch_set_proved(uint64_t number, const struct check_prove *proof, enum check_proved proved);

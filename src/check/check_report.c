@@ -432,7 +432,7 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     }
     f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
     f.more[1] = f.in_function ? callers() : known_before(r->payload[4], number, site);
-    if (site)
+    if (site && site->width)  // else a call of free
         add_explanation(&f, r, checks, site);
     if (guard.options.on_error == OPTION_ON_ERROR_TRAP && r->kind != KCHECK_STRAY) {
         f.more[2] = "the kernel was ended by --on-error=trap";

@@ -150,7 +150,7 @@ int cmd_run(const struct options *options, int argc, char **argv)
     if (!argc)
         return cli_error("no program given; `moat help run` says more");
     if (options->tensors && option_parse_environment((struct option_set *)options->set, "--tensors",
-                                                     "mode=pages:torch-alloc=yes:pages-own=1:pages-align=16"))
+                                                     "mode=check:torch-alloc=yes:pages-own=1:pages-align=16"))
         return CLI_BAD;
     if (options->pages_align & (options->pages_align - 1))
         return cli_error("--pages-align=%lld is not a power of two", (long long)options->pages_align);

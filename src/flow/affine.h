@@ -97,9 +97,11 @@ struct affine_state {
     struct affine_block *blocks;
     uint32_t nterms, most_terms, nsyms, most_syms, nfacts, most_facts;
     struct affine_known known[AFFINE_KNOWN];
-    uint32_t turn;    // counts the searches for a point
-    uint32_t budget;  // combinations of facts that may still be tried
-    uint32_t cases;   // how many symbols that are one of two forms are being replaced
+    uint32_t turn;          // counts the searches for a point
+    uint32_t budget;        // combinations of facts that may still be tried
+    uint32_t ties;          // how many quotients of such forms are being made
+    uint32_t cases;         // how many symbols that are one of two forms are being replaced
+    uint32_t cases_budget;  // the budget for that: it must not take what other bounds need
     bool full;
 };
 

@@ -363,8 +363,10 @@ static void bound_cases(struct affine_state *s, struct affine f, struct affine_p
     int64_t coef;
     if (s->cases == AFFINE_MOST_CASES || s->full)
         return;
+    uint32_t budget = s->budget;
+    s->budget = s->cases ? budget : s->cases_budget;
     s->cases++;
-    if (affine_cases(s, f, &coef, &one, &other)) {
+    if (s->budget && affine_cases(s, f, &coef, &one, &other)) {
         struct affine_range p = affine_bound(s, one, at), q = affine_bound(s, other, at);
         q.lo = p.lo < q.lo ? p.lo : q.lo;
         q.hi = p.hi > q.hi ? p.hi : q.hi;
@@ -374,6 +376,10 @@ static void bound_cases(struct affine_state *s, struct affine f, struct affine_p
         r->reason = r->soft ? r->reason : PROOF_WHY_NONE;
     }
     s->cases--;
+    if (!s->cases) {
+        s->cases_budget = s->budget;
+        s->budget = budget;
+    }
     s->nterms = terms;
 }
 

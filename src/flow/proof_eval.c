@@ -66,7 +66,8 @@ static void start(struct proof_state *e, const struct proof *p, const struct pro
     memset(e->counters, 0xFF, p->head->ninsns * sizeof *e->counters);
     memset(e->bases, 0xFF, (size_t)p->head->nroots * 2 * sizeof *e->bases);
     memset(e->indices, 0xFF, sizeof e->indices);
-    e->s.budget = 2048 + 4 * p->head->ninsns;
+    e->s.budget = 1024 + p->head->ninsns;
+    e->s.cases_budget = 256;
 }
 
 // --- blocks ------------------------------------------------------------------------------------------------
@@ -209,9 +210,9 @@ static struct proof_bound bound_of(struct proof_state *e, const struct proof_acc
     struct affine_range r = affine_bound(&e->s, f, (struct affine_place){e->block, facts});
     const affine_wide most = (affine_wide)1 << (row->bits == 32 ? 31 : 62);
     if (row->bits == 32 && !r.soft) {  // the register holds the sum modulo 2^32: take the one around the root
-        affine_wide turns = (r.lo + most) >> 32;
-        r.lo -= turns << 32;
-        r.hi -= turns << 32;
+        affine_wide turns = (r.lo + most) >> 32, distance = turns * ((affine_wide)1 << 32);
+        r.lo -= distance;
+        r.hi -= distance;
     }
     if (r.soft || r.lo < -most || r.hi > most)
         return unknown(root, r.reason ? r.reason : PROOF_WHY_WRAPS);
@@ -297,6 +298,8 @@ static void extend_bound(struct proof_state *e, const struct proof_insn *i, stru
         b->highest += (int64_t)r.hi;
 }
 
+enum { ACCESS_BUDGET = 64 };  // combinations of facts that each access may try
+
 // --- the walk ----------------------------------------------------------------------------------------------
 
 static struct affine value(struct proof_state *e, uint32_t at, const struct proof_insn *block)
@@ -344,6 +347,8 @@ static void walk(struct proof_state *e, struct proof_bound *out)
             continue;
         } else if (i->op == PROOF_ACCESS) {
             uint32_t facts = e->s.nfacts;
+            // What came before may have used up the budget; a guard is worth its price here.
+            e->s.budget = e->s.budget < ACCESS_BUDGET ? ACCESS_BUDGET : e->s.budget;
             out[i->c] = access_bound(e, i);
             e->s.nfacts = facts;
         } else if (i->op == PROOF_EXTENT) {

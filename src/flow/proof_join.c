@@ -256,8 +256,8 @@ struct affine proof_shrinks(struct proof_state *e, const struct proof_insn *i)
     return x;
 }
 
-// By induction each value is in [0, most]: flipping bits that 2^n - 1 has keeps it there, and so does imm - x for
-// 0 <= x <= imm.
+// By induction each value is in [0, most]: flipping bits that 2^n - 1 has keeps it there, and so does
+// imm - x for 0 <= x <= imm.
 struct affine proof_stays(struct proof_state *e, const struct proof_insn *i)
 {
     struct affine_range r = affine_bound(&e->s, e->forms[i->a], proof_here(e));

@@ -112,6 +112,9 @@ static uint32_t trace_one(struct trace *t, const struct proof_insn *i, const str
 {
     switch (i->op) {
     case PROOF_PARAM: return i->bits == 64 ? i->a : NO_POINTER;
+    // A variable is a pointer too: a parameter that is added to it is a number, though it may point
+    // somewhere.
+    case PROOF_BASE: return i->a;
     case PROOF_ADD:
     case PROOF_SUB: return add(t, i);
     case PROOF_STEPS: use(t, i->b); return t->pointer[i->a];

@@ -129,6 +129,11 @@ static void pointers_that_matter(void **state)
         {"L: add.s64 %d1, %d1, 4; st.global.u32 [%d1], %r1; setp.ne.s64 %p2, %d1, %d2; @%p2 bra L;", true},
         {"cvt.u32.u64 %r3, %d1; mul.wide.u32 %d5, %r3, 4; add.s64 %d6, %d2, %d5; st.global.u32 [%d6], %r1;",
          true},
+        // What is added to a variable is a number, whatever its width.
+        {".shared .b8 t[4096]; cvt.u32.u64 %r3, %d1; mov.u32 %r4, t; add.s32 %r5, %r4, %r3; "
+         "st.shared.u32 [%r5], %r1;",
+         true},
+        {".shared .b8 t[4096]; mov.u64 %d5, t; add.s64 %d6, %d1, %d5; st.shared.u32 [%d6], %r1;", true},
     };
     (void)state;
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {

@@ -115,6 +115,7 @@ static const struct row rows[] = {
                  "LOOP;\n"
                  "OTHER: sub.s32 %r10, 1, %r10; bra LOOP;\n",
      1, 32, 9, 5, 0, UNKNOWN(CARRIED)},
+    {"mask with holes", "and.b32 %r3, %i, 5;\n" STORE("%r3"), 4, 256, 0, 0, 0, BOUNDED, 0, 23},
     {"flipped multiples",  // 1024 * tid xor 1024
      "and.b32 %r3, %r2, 1; shl.b32 %r4, %r3, 10; xor.b32 %r5, %r4, 1024;\n" STORE("%r5"), 1, 32, 0, 0, 0,
      BOUNDED, 0, 4099},

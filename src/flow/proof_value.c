@@ -250,13 +250,13 @@ static void tie_cases(struct proof_state *e, struct affine q, struct affine f, i
 {
     struct affine one, other;
     int64_t coef;
-    if (e->s.cases == AFFINE_MOST_CASES || !affine_cases(&e->s, f, &coef, &one, &other))
+    if (e->s.ties == AFFINE_MOST_CASES || !affine_cases(&e->s, f, &coef, &one, &other))
         return;
-    e->s.cases++;
+    e->s.ties++;
     one = quotient(e, one, d);
     other = quotient(e, other, d);
     struct affine z = coef > 0 ? least(e, one, other) : greatest(e, one, other);
-    e->s.cases--;
+    e->s.ties--;
     fact_here(e, 1, q, -1, z);
     fact_here(e, 1, z, -1, q);
 }
@@ -565,7 +565,8 @@ static struct affine least(struct proof_state *e, struct affine a, struct affine
         return m;
     tie(e, m, 1, -1, a, 0);
     tie(e, m, 1, -1, b, 0);
-    if (m.n == 1 && !e->s.full) {
+    // With two forms of which nothing is known, nothing can be found.
+    if (m.n == 1 && !e->s.full && !(x.soft && y.soft)) {
         struct affine_sym *sym = &e->s.syms[e->s.terms[m.first].sym];
         sym->is_least = true;
         sym->one = a;

@@ -120,7 +120,8 @@ static bool shrinks(struct ranges_build *b, uint32_t loop, uint32_t value, uint3
            (is_signed && s->form->id == PTX_OP_SHR && by == 1 && is_corrected(b, loop, of, join));
 }
 
-// Whether a value is inside [0, to->most] if the joined one is. That grows to the greatest number of all ways.
+// Whether a value is inside [0, to->most] if the joined one is. That grows to the greatest number of all
+// ways.
 static bool stays(struct ranges_build *b, uint32_t loop, uint32_t value, uint32_t join, struct carried *to)
 {
     int64_t c = 0;

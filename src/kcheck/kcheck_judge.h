@@ -206,7 +206,7 @@ KPRIM struct kcheck_judgement kcheck_judge_free(const struct kcheck_module *m, u
     if (!kcheck_judge_in_heap(m, pointer) &&
         kprim_ld64(m->heap + __builtin_offsetof(struct kheap, foreign), KPRIM_RELAXED))
         return good;
-    struct kfind found = {0, 0, false};
+    struct kfind found = {0, 0, false, 0};
     if (kcheck_judge_in_heap(m, pointer))
         found = kfind_look(m->heap, pointer);
     if (!found.base || found.base != pointer)

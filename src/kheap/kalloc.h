@@ -170,49 +170,56 @@ KPRIM bool kalloc_register(uint64_t heap, uint64_t block)
 }
 
 // Lets the block be found by its addresses, if the heap is one for that.
-KPRIM void kalloc_found(uint64_t heap, uint64_t block, uint64_t size)
+KPRIM void kalloc_found(uint64_t heap, uint64_t block, uint64_t size, uint32_t offset)
 {
     struct kscan_block b;
     if (KSLAB_FIELD(heap, bounds) && kscan_block(heap, block, &b))
-        kfind_set(heap, b.chunk, b.index, size,
+        kfind_set(heap, b.chunk, b.index, size, offset,
                   b.what == KLAYOUT_RUN ? (uint32_t)(b.bytes / KLAYOUT_CHUNK) : 1);
 }
 
 // Writes the canaries and the entry. Returns the program's pointer, or 0 if there is no room for the entry;
-// then the block is released.
-KPRIM uint64_t kalloc_finish(uint64_t heap, uint64_t block, uint64_t size)
+// then the block is released. A buffer that is aligned to more than 16 bytes lies at the end of what the
+// canaries enclose.
+KPRIM uint64_t kalloc_finish(uint64_t heap, uint64_t block, uint64_t size, uint64_t align)
 {
-    uint64_t user = block + KLAYOUT_HEAD;
+    uint64_t user = block + KLAYOUT_HEAD, wanted = user;
+    uint32_t offset = (uint32_t)(((user + align - 1) & ~(align - 1)) - user);
+    kalloc_found(heap, block, size, offset);
+    wanted += offset;
+    size += offset;
     struct kcanary c = kcanary_make(heap, user, size, kcanary_cover(heap, user));
     kprim_st64(block, c.head, KPRIM_RELAXED);
     kprim_put64(block + 8, c.size);
     kcanary_put_tail(user + size, c.tail);
-    kalloc_found(heap, block, size);
     if (kalloc_register(heap, block))
-        return user;
+        return wanted;
     // Without the team: the other lanes may be done.
     struct kalloc_round round = {0};
     while (kprim_ld64(KSCAN_PENDING(heap), KPRIM_ACQUIRE) &&
            kalloc_more(heap, (uint32_t)1 << kprim_lane(), &round))
         if (kalloc_register(heap, block))
-            return user;
+            return wanted;
     struct kscan_block b;
     if (kscan_block(heap, block, &b))
         kscan_release(heap, &b);
     return 0;
 }
 
-KPRIM uint64_t kalloc_malloc(uint64_t heap, uint64_t size)
+// align: a power of 2, at least 16. More than that only where blocks can be found by their addresses, at most
+// KHEAP_ALIGN_MOST.
+KPRIM_FAR uint64_t kalloc_aligned(uint64_t heap, uint64_t size, uint64_t align)
 {
     if (!heap)
         return 0;
-    uint32_t class = kalloc_class(heap, size);
+    uint64_t room = size + (align - 16) < size ? UINT64_MAX : size + (align - 16);
+    uint32_t class = kalloc_class(heap, room);
     struct kscan_team t = kscan_team(kprim_same(kprim_active(), class));
     uint64_t user = 0;
     if (class != KALLOC_IMPOSSIBLE) {
-        uint64_t block = kalloc_block(heap, class, size, t);
+        uint64_t block = kalloc_block(heap, class, room, t);
         if (block)
-            user = kalloc_finish(heap, block, size);
+            user = kalloc_finish(heap, block, size, align);
     }
     uint32_t good = (uint32_t)__builtin_popcount(kprim_ballot(t.mask, user != 0));
     if (!t.rank && good)
@@ -220,6 +227,11 @@ KPRIM uint64_t kalloc_malloc(uint64_t heap, uint64_t size)
     if (!t.rank && good < t.size)
         KSCAN_COUNT(heap, failed, t.size - good);
     return user;
+}
+
+KPRIM uint64_t kalloc_malloc(uint64_t heap, uint64_t size)
+{
+    return kalloc_aligned(heap, size, 16);
 }
 
 // --- free --------------------------------------------------------------------------------------------------
@@ -268,10 +280,19 @@ KPRIM uint64_t kalloc_mark(uint64_t heap, uint64_t user)
     }
 }
 
+// Returns where the canaries of a buffer begin that is aligned to more than 16 bytes; the pointer itself for
+// others.
+KPRIM uint64_t kalloc_place(uint64_t heap, uint64_t user)
+{
+    struct kfind f = kfind_look(heap, user);
+    return f.base == user ? user - f.offset : user;
+}
+
 KPRIM void kalloc_free(uint64_t heap, uint64_t user)
 {
     if (!heap || !user)
         return;
+    user = kalloc_place(heap, user);
     // Lanes that freed blocks of one size are counted together.
     uint32_t size = (uint32_t)(kalloc_mark(heap, user) / 16);
     struct kscan_team t = kscan_team(kprim_same(kprim_active(), size));

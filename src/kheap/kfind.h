@@ -5,6 +5,7 @@
 //
 //   0                    no block ever began there
 //   size + 1             the block that malloc gave out last, of that many bytes
+//   | n << KFIND_SHIFT   it begins 16 * n bytes behind its place, for its alignment
 //   | KFIND_FREED        the same; it was freed
 //   KFIND_BODY | n       at the start of a chunk that is not the first of a run: the first is n chunks before
 //
@@ -18,11 +19,14 @@
 
 #define KFIND_FREED ((uint64_t)1 << 63)
 #define KFIND_BODY ((uint64_t)1 << 62)
-#define KFIND_NUMBER (KFIND_BODY - 1)
+enum { KFIND_SHIFT = 48 };
+#define KFIND_NUMBER (((uint64_t)1 << KFIND_SHIFT) - 1)
+#define KFIND_OFFSET(word) (((word) >> KFIND_SHIFT & (KHEAP_ALIGN_MOST / 16 - 1)) * 16)
 
 struct kfind {
     uint64_t base, size;  // base 0: no block
     bool freed;
+    uint32_t offset;  // of the block from its place
 };
 
 KPRIM uint64_t kfind_word(uint64_t bounds, uint32_t chunk, uint32_t index)
@@ -35,14 +39,15 @@ KPRIM struct kfind kfind_read(uint64_t word, uint64_t base, uint64_t room)
 {
     uint64_t size = (word & KFIND_NUMBER) - 1;
     if (!(word & KFIND_NUMBER) || word & KFIND_BODY)
-        return (struct kfind){0, 0, false};
-    return (struct kfind){base, size < room ? size : room, (word & KFIND_FREED) != 0};
+        return (struct kfind){0, 0, false, 0};
+    return (struct kfind){base + KFIND_OFFSET(word), size < room ? size : room, (word & KFIND_FREED) != 0,
+                          (uint32_t)KFIND_OFFSET(word)};
 }
 
 // Finds the block of a run, or of one that was released.
 KPRIM struct kfind kfind_run(uint64_t heap, uint64_t bounds, uint32_t chunk, uint32_t what)
 {
-    struct kfind none = {0, 0, false};
+    struct kfind none = {0, 0, false, 0};
     uint64_t word = kprim_ld64(kfind_word(bounds, chunk, 0), KPRIM_RELAXED);
     if (word & KFIND_BODY) {
         uint64_t before = word & KFIND_NUMBER;
@@ -62,7 +67,7 @@ KPRIM struct kfind kfind_look(uint64_t heap, uint64_t address)
 {
     uint64_t offset = address - KSLAB_FIELD(heap, pool), bounds = KSLAB_FIELD(heap, bounds);
     if (!bounds || offset >= (uint64_t)KSLAB_FIELD32(heap, chunks) * KLAYOUT_CHUNK)
-        return (struct kfind){0, 0, false};
+        return (struct kfind){0, 0, false, 0};
     uint32_t within = offset % KLAYOUT_CHUNK, chunk = (uint32_t)(offset / KLAYOUT_CHUNK);
     uint32_t what = kslab_what(kprim_ld64(kslab_state(heap, chunk), KPRIM_RELAXED));
     if (!kslab_is_class(what))
@@ -73,14 +78,17 @@ KPRIM struct kfind kfind_look(uint64_t heap, uint64_t address)
 }
 
 // Records a block that malloc is about to return, at place `index` of a chunk; runs: of so many chunks.
-KPRIM void kfind_set(uint64_t heap, uint32_t chunk, uint32_t index, uint64_t size, uint32_t runs)
+// offset: of the block from its place, a multiple of 16 below KHEAP_ALIGN_MOST.
+KPRIM void kfind_set(uint64_t heap, uint32_t chunk, uint32_t index, uint64_t size, uint32_t offset,
+                     uint32_t runs)
 {
     uint64_t bounds = KSLAB_FIELD(heap, bounds);
     if (!bounds)
         return;
     for (uint32_t i = 1; i < runs; i++)
         kprim_st64(kfind_word(bounds, chunk + i, 0), KFIND_BODY | i, KPRIM_RELAXED);
-    kprim_st64(kfind_word(bounds, chunk, index), size + 1, KPRIM_RELAXED);
+    kprim_st64(kfind_word(bounds, chunk, index), (size + 1) | (uint64_t)(offset / 16) << KFIND_SHIFT,
+               KPRIM_RELAXED);
 }
 
 // Records that a block is being freed. Requires that the caller has found it live.

@@ -79,6 +79,35 @@ static void good_blocks(void **state)
     assert_int_equal(kheap_testing_records(&t), 0);
 }
 
+static void good_aligned(void **state)
+{
+    for (uint64_t align = 16; align <= KHEAP_ALIGN_MOST; align *= 2)
+        for (unsigned i = 0; i < SIZES; i++) {
+            uint64_t p = kalloc_aligned(t.heap, sizes[i], align);
+            assert_true(p && p % align == 0);
+            is_everywhere(p, sizes[i], false);
+            kalloc_free(t.heap, p);
+            is_everywhere(p, sizes[i], true);
+            assert_int_equal(kheap_testing_records(&t), 0);
+        }
+    kheap_testing_scan(&t);
+    assert_int_equal(kheap_testing_waits(&t), 0);
+    assert_int_equal(kheap_testing_records(&t), 0);
+}
+
+static void bad_aligned(void **state)
+{
+    uint64_t p = kalloc_aligned(t.heap, 100, 256), tail = p + 100;
+    *(uint8_t *)tail ^= 255;
+    kheap_testing_scan(&t);
+    assert_int_equal(kheap_testing_records(&t), 1);
+    *(uint8_t *)tail ^= 255;
+    kalloc_free(t.heap, p);
+    kalloc_free(t.heap, p);
+    assert_int_equal(kheap_testing_records(&t), 2);
+    assert_int_equal(t.ring->records[1].kind, KHEAP_DOUBLE_FREE);
+}
+
 // A free that is refused changes nothing.
 static void bad_frees(void **state)
 {
@@ -143,7 +172,7 @@ static void random_blocks(void **state)
             is_everywhere(live[n].base, live[n].size, true);
             live[n].base = 0;
         } else {
-            uint64_t size = random_size(), p = kalloc_malloc(t.heap, size);
+            uint64_t size = random_size(), p = kalloc_aligned(t.heap, size, dice(3) ? 16 : 16 << dice(9));
             live[n].base = p;
             live[n].size = size;
             if (p)
@@ -162,6 +191,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(good_blocks, make, drop),
+        cmocka_unit_test_setup_teardown(good_aligned, make, drop),
+        cmocka_unit_test_setup_teardown(bad_aligned, make, drop),
         cmocka_unit_test_setup_teardown(bad_frees, make, drop),
         cmocka_unit_test_setup_teardown(good_places_without_blocks, make, drop),
         cmocka_unit_test_setup_teardown(good_heap_without, make, drop),

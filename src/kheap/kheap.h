@@ -29,6 +29,9 @@
 // addresses.
 #define KHEAP_MALLOC "moat_kheap_malloc"
 #define KHEAP_FREE "moat_kheap_free"
+// (.param .b64 result) (.param .b64 size, .param .b64 align): align is a power of 2 from 16 to
+// KHEAP_ALIGN_MOST, and 16 unless the heap has `bounds`.
+#define KHEAP_ALIGNED "moat_kheap_aligned"
 // .weak .global .align 8 .u64: the heap's address for the module. The host sets it after loading.
 #define KHEAP_VARIABLE "moat_kheap_base"
 // The kernel that verifies every canary and releases freed blocks: (.u64 base, .u32 0). Any number of blocks
@@ -44,6 +47,7 @@ enum {
     KHEAP_SCAN_BLOCKS = 32,  // blocks that are enough for a large heap; one per array is plenty
     KHEAP_RECORDS = 256,     // in the ring
     KHEAP_KEYS = 4,
+    KHEAP_ALIGN_MOST = 4096,
 };
 
 // PTX for the pass: functions and the variable, to be inserted into a module that calls malloc or free,

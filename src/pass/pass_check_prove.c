@@ -148,6 +148,9 @@ static enum pass_check_proved choose(struct check_func *k, struct pass_check_ker
     // Some kernels access nothing that is checked.
     if (bare && (rest == all || (!rest && k->proof->depends)))
         return PASS_CHECK_BARE;
+    // The driver's compiler copies the heap of malloc into each kernel: a third one is not worth its time.
+    if (rest && k->k->find != PTX_NONE)
+        return bare ? PASS_CHECK_BARE : PASS_CHECK_FULL;
     return !rest ? PASS_CHECK_FULL : bare ? PASS_CHECK_EITHER : PASS_CHECK_REST;
 }
 

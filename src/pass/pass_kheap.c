@@ -66,8 +66,8 @@ static const char give_text[] = ".extern .func free (.param %s p);\n"
                                 "}\n"
                                 "ret;\n"
                                 "}\n";
-// The heap's malloc aligns to 16 bytes. Larger alignments come from the driver, and `foreign` is set for
-// free.
+// The heap's malloc aligns to 16 bytes, and to more only if it has `bounds`, and not to more than
+// KHEAP_ALIGN_MOST. Other alignments come from the driver, and `foreign` is set for free.
 static const char aligned_text[] =
     ".extern .func (.param %s r) __cuda_syscall_aligned_malloc (.param %s n, .param %s to);\n"
     ".func (.param .b64 r) " EDIT_PREFIX "kheap_take_aligned (.param .b64 n, .param .b64 to)\n"
@@ -84,6 +84,10 @@ static const char aligned_text[] =
     "@%%none bra driver;\n"
     "setp.le.u64 %%ours, %%to, 16;\n"
     "@%%ours bra here;\n"
+    "ld.global.u64 %%p, [%%heap+%u];\n"
+    "setp.ne.u64 %%ours, %%p, 0;\n"
+    "setp.le.and.u64 %%ours, %%to, %u, %%ours;\n"
+    "@%%ours bra aligned;\n"
     "st.volatile.global.u64 [%%heap+%u], 1;\n"
     "membar.gl;\n"
     "driver:\n"
@@ -94,6 +98,18 @@ static const char aligned_text[] =
     "st.param.b64 [a], %%n;\n"
     "st.param.b64 [c], %%to;\n"
     "call (b), __cuda_syscall_aligned_malloc, (a, c);\n"
+    "ld.param.b64 %%p, [b];\n"
+    "}\n"
+    "st.param.b64 [r], %%p;\n"
+    "ret;\n"
+    "aligned:\n"
+    "{\n"
+    ".param .b64 a;\n"
+    ".param .b64 b;\n"
+    ".param .b64 c;\n"
+    "st.param.b64 [a], %%n;\n"
+    "st.param.b64 [c], %%to;\n"
+    "call (b), " KHEAP_ALIGNED ", (a, c);\n"
     "ld.param.b64 %%p, [b];\n"
     "}\n"
     "st.param.b64 [r], %%p;\n"
@@ -176,14 +192,16 @@ static bool find(struct pass_context *c, struct redirection *r)
 static int print_function(const struct redirection *r, unsigned i, struct out *to)
 {
     const unsigned plain = offsetof(struct kheap, plain), foreign = offsetof(struct kheap, foreign),
-                   bytes = offsetof(struct kheap, bytes);
+                   bytes = offsetof(struct kheap, bytes), bounds = offsetof(struct kheap, bounds);
     const char *type = types_of(r->from[i], &rows[i]);
     if (!type)
         return -ENOTSUP;
     switch (i) {
     case MALLOC: out_fmt(to, take_text, type, type, plain); break;
     case FREE: out_fmt(to, give_text, type, bytes, foreign); break;
-    case ALIGNED: out_fmt(to, aligned_text, type, type, type, plain, foreign); break;
+    case ALIGNED:
+        out_fmt(to, aligned_text, type, type, type, plain, bounds, (unsigned)KHEAP_ALIGN_MOST, foreign);
+        break;
     }
     return 0;
 }

@@ -9,7 +9,7 @@
 // left unchanged and have no such symbol.
 //
 // C++ new and delete are such calls already. Memory that must be aligned to more than 16 bytes comes from the
-// driver.
+// driver, unless the heap can tell where such blocks are (kheap_plan_found).
 #ifndef MOAT_PASS_PASS_KHEAP_H
 #define MOAT_PASS_PASS_KHEAP_H
 

@@ -100,6 +100,16 @@ $ moat options
     for: explain,report,run
     default: 97
     now: 97 (default)
+--fence=mask|check|modulo
+    with --mode=fence, force addresses into the partition (mask, or modulo for any size of it), or compare each one (check)
+    for: run
+    default: mask
+    now: mask (default)
+--fence-silent
+    with --mode=fence, contain wrong accesses without a record of them, so that the program gets no error
+    for: run
+    default: no
+    now: no (default)
 --fill=BYTE
     fill memory that the program gets, and memory that it frees, with BYTE (by default it stays as it is)
     for: run
@@ -170,7 +180,7 @@ $ moat options
     default: not set
     now: not set (default)
 --kheap
-    with --mode=canary, also watch memory that kernels take from malloc, by redirecting their calls to a heap of moat's own
+    with --mode=canary and check, also watch memory that kernels take from malloc: their calls go to a heap of moat's own
     for: run
     default: yes
     now: yes (default)
@@ -194,7 +204,7 @@ $ moat options
     for: explain,run
     default: not set
     now: not set (default)
---mode=auto|off|api|count|check|pages|canary|explain|tally
+--mode=auto|off|api|count|check|fence|pages|canary|explain|tally
     look for errors in this mode or in several, separated by commas
     for: run
     default: auto
@@ -230,7 +240,7 @@ $ moat options
     default: auto
     now: auto (default)
 --pass=PASS
-    apply PASS: count counts loads, stores and bytes, kheap redirects malloc and free to a heap of moat's own, check checks each access of memory
+    apply PASS: count counts loads, stores and bytes, kheap redirects malloc and free to a heap of moat's own, check checks and fence fences each access of memory
     for: ptx instrument
     default: count
     now: count (default)
@@ -275,7 +285,7 @@ $ moat options
     default: not set
     now: not set (default)
 --tensors
-    find accesses outside of PyTorch's tensors: short for --mode=pages --torch-alloc --pages-own=1 --pages-align=16
+    find accesses outside of PyTorch's tensors: short for --mode=check --torch-alloc --pages-own=1 --pages-align=16
     for: run
     default: no
     now: no (default)
@@ -294,6 +304,11 @@ $ moat options
     for: run
     default: yes
     now: yes (default)
+--uncovered=refuse|allow
+    with --mode=fence, refuse to launch kernels that cannot be fenced, such as those without PTX, or allow them
+    for: run
+    default: refuse
+    now: refuse (default)
 --unpool
     turn off the memory pools of PyTorch, JAX and CuPy, so that each array is a separate buffer
     for: explain,run

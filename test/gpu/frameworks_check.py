@@ -51,10 +51,9 @@ ERRORS = (
 class Run:
     """One program under one mode; `mode` None: alone."""
 
-    def __init__(self, number, package, case, mode, again=False):
-        self.number, self.package, self.case, self.mode, self.again = number, package, case, mode, again
+    def __init__(self, number, case, mode):
+        self.number, self.case, self.mode = number, case, mode
         self.status = None  # None: not run
-        self.note = ""
 
 
 class Session:
@@ -105,7 +104,6 @@ class Session:
 
     def go(self, run, extra=()):
         if self.left() <= 0:
-            run.note = "not run: no time left"
             return
         self.start(run, ["--save", self.path(run, "npz")] + list(extra))
 
@@ -147,7 +145,10 @@ def distance(folder, one, other):
     """How far the arrays of two runs are from each other: 0, if their bits are the same."""
     import numpy
 
-    a, b = (numpy.load(os.path.join(folder, "{}.npz".format(r.number))) for r in (one, other))
+    try:
+        a, b = (numpy.load(os.path.join(folder, "{}.npz".format(r.number))) for r in (one, other))
+    except OSError:
+        return float("inf")
     if sorted(a.files) != sorted(b.files):
         return float("inf")
     most = 0.0
@@ -166,12 +167,12 @@ def distance(folder, one, other):
 def judge(s, alone, run):
     """The cell of the table for a run, and whether it is right."""
     if run.status is None:
-        return run.note or "not run", run.mode is None
+        return "not run", True
     if run.status:
         return "**status {}**".format(run.status), False
     if "ERROR: moat" in s.text(run):
         return "**reported**", False
-    if alone.status:
+    if alone.status != 0:
         return "runs", True
     far = distance(s.folder, alone, run)
     if far == 0:
@@ -309,7 +310,7 @@ def errors_table(s, runs):
         text = s.text(run) if run.status is not None else ""
         right = run.status == status and re.search(says, text, re.MULTILINE) is not None
         if run.status is None:
-            cell = run.note
+            cell = "not run"
         elif right:
             found = re.search(r"SUMMARY: moat: (\S+)", text)
             cell = found.group(1) if found else "silent" if "good" in case else "not found: the pool hides it"
@@ -350,14 +351,13 @@ def plan(s, wanted, there):
     rows, errors = [], []
     for package, case, modes in PROGRAMS:
         if chosen(package, case):
-            runs = {None: Run(next(number), package, case, None)}
-            runs["again"] = Run(next(number), package, case, None, again=True)
+            runs = {None: Run(next(number), case, None), "again": Run(next(number), case, None)}
             for mode in modes:
-                runs[mode] = Run(next(number), package, case, mode)
+                runs[mode] = Run(next(number), case, mode)
             rows.append(((package, case), runs))
     for error in ERRORS:
         if chosen(error[0], error[1]):
-            errors.append((error, Run(next(number), error[0], error[1], error[2])))
+            errors.append((error, Run(next(number), error[1], error[2])))
     return rows, errors
 
 

@@ -6,14 +6,8 @@
 # run without checks as the program says, and with all checks and their bounds if proofs are off; the wrong
 # ones are reported, with proofs and without. GUARD_DEVICE=gpu: on a GPU.
 set -u
-! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
-command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
-T=$(mktemp -d) || exit 1
-trap 'rm -rf "$T"' EXIT
-export XDG_CACHE_HOME=$T/cache
-passed=0 failed=0
-nvcc -std=c++17 -lineinfo -gencode arch=compute_80,code=compute_80 -cudart shared -L"$BUILD/lib/moat" \
-    -o "$T/check_graphs" test/guard/check_graphs.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+. test/guard/check.bash
+compile 80 check_graphs
 
 stat() {  # stat LABEL: the number behind it in the summary
     local n
@@ -30,16 +24,7 @@ run() {
     found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
     found=${found% }
     ran="$(stat 'proved right') $(stat 'proved in part') $(stat 'run with all checks')"
-}
-
-verdict() {  # verdict STATUS WHAT
-    if [ "$1" = 0 ]; then
-        passed=$((passed + 1))
-        return
-    fi
-    failed=$((failed + 1))
-    echo "FAIL $2: status $status, reported: ${found:-nothing}, kernels: $ran"
-    tail -n 40 "$T/log" | sed 's/^/    | /'
+    more=", kernels: $ran"
 }
 
 "$MOAT" --device=cpu --mode=off "$T/check_graphs" list >"$T/cases" 2>/dev/null </dev/null

@@ -320,6 +320,52 @@ static void objects(bool bad)
     expect(out, 64, 7);
 }
 
+// Types that must be aligned to more than 16 bytes.
+struct alignas(64) line {
+    int words[16];
+};
+struct alignas(1024) page {
+    int words[300];
+};
+
+template <typename T> __global__ void use_aligned(int *out, int n, bool again)
+{
+    T *p = new T;
+    if ((uintptr_t)p % alignof(T))
+        *out = 8;
+    for (int i = 0; i < n; i++)
+        p->words[i] = 7;
+    if (threadIdx.x == 0 && p->words[0] == 7 && !*out)
+        *out = 7;
+    delete p;
+    if (again)
+        free(p);
+}
+
+static void aligned(bool bad)
+{
+    int *out = take<int>(1);
+    use_aligned<line><<<1, 32>>>(out, 16 + bad, false);
+    wait();
+    expect(out, 1, 7);
+}
+
+static void aligned_to_a_page(bool bad)
+{
+    int *out = take<int>(1);
+    use_aligned<page><<<1, 32>>>(out, 512 + bad, false);
+    wait();
+    expect(out, 1, 7);
+}
+
+static void aligned_twice(bool bad)
+{
+    int *out = take<int>(1);
+    use_aligned<line><<<1, 1>>>(out, 16, bad);
+    wait();
+    expect(out, 1, 7);
+}
+
 static const struct check_case cases[] = {
     {"at_once", at_once, "heap-buffer-overflow"},
     {"before", before, "heap-buffer-underflow"},
@@ -334,6 +380,9 @@ static const struct check_case cases[] = {
     {"neighbour", neighbour, "heap-buffer-overflow|heap-buffer-underflow"},
     {"reverse", reverse, "wild-access|heap-buffer-underflow"},
     {"objects", objects, "heap-buffer-overflow"},
+    {"aligned", aligned, "heap-buffer-overflow"},
+    {"aligned_to_a_page", aligned_to_a_page, "heap-buffer-overflow"},
+    {"aligned_twice", aligned_twice, "double-free"},
 };
 
 int main(int argc, char **argv)

@@ -6,31 +6,9 @@
 # reported as what it is, with kernel, line, thread and block; its twin runs silently and checked, and no
 # access is left to chance. GUARD_DEVICE=gpu: on a GPU.
 set -u
-! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
-T=$(mktemp -d) || exit 1
-trap 'rm -rf "$T"' EXIT
-export XDG_CACHE_HOME=$T/cache
-passed=0 failed=0 program=$T/check_kheap
-command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
-nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared -L"$BUILD/lib/moat" \
-    -o "$program" test/guard/check_kheap.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
-
-run() {  # run OPTION...: status in $status, types of what was reported, each once, in $found
-    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$@" >"$T/log" 2>&1 </dev/null
-    status=$?
-    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
-    found=${found% }
-}
-
-verdict() {  # verdict STATUS WHAT
-    if [ "$1" = 0 ]; then
-        passed=$((passed + 1))
-        return
-    fi
-    failed=$((failed + 1))
-    echo "FAIL $2: status $status, reported: ${found:-nothing}"
-    tail -n 40 "$T/log" | sed 's/^/    | /'
-}
+. test/guard/check.bash
+compile 75 check_kheap
+program=$T/check_kheap
 
 lacks() {  # lacks NAME: prints what a report should show and does not
     grep -q 'in kernel .* .*check_kheap.cu:[0-9]' "$T/log" || echo 'the line is not named'

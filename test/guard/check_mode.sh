@@ -5,31 +5,8 @@
 # --mode=check: each program of test/guard/check_errors.cu must be reported as what it is, with kernel, line,
 # thread, buffer and launch; its twin runs silently and checked. The context is not in error afterwards.
 set -u
-! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
-command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
-T=$(mktemp -d) || exit 1
-trap 'rm -rf "$T"' EXIT
-export XDG_CACHE_HOME=$T/cache
-passed=0 failed=0
-nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared -L"$BUILD/lib/moat" \
-    -o "$T/check_errors" test/guard/check_errors.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
-
-run() {  # run OPTION...: status in $status, types of what was reported, each once, in $found
-    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$@" >"$T/log" 2>&1 </dev/null
-    status=$?
-    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
-    found=${found% }
-}
-
-verdict() {  # verdict STATUS WHAT
-    if [ "$1" = 0 ]; then
-        passed=$((passed + 1))
-        return
-    fi
-    failed=$((failed + 1))
-    echo "FAIL $2: status $status, reported: ${found:-nothing}"
-    tail -n 40 "$T/log" | sed 's/^/    | /'
-}
+. test/guard/check.bash
+compile 75 check_errors
 
 lacks() {  # lacks NAME: prints what a report should show and does not
     grep -q 'in kernel .* .*check_errors.cu:[0-9]' "$T/log" || echo 'the line is not named'

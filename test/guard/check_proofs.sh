@@ -6,14 +6,8 @@
 # are proved as the program says, and none if proofs are off; the wrong ones are reported, with proofs and
 # without.
 set -u
-! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
-command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
-T=$(mktemp -d) || exit 1
-trap 'rm -rf "$T"' EXIT
-export XDG_CACHE_HOME=$T/cache
-passed=0 failed=0
-nvcc -std=c++17 -lineinfo -gencode arch=compute_80,code=compute_80 -cudart shared -L"$BUILD/lib/moat" \
-    -o "$T/check_proofs" test/guard/check_proofs.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+. test/guard/check.bash
+compile 80 check_proofs
 
 # run PROOFS good|bad NAME: status in $status, types of what was reported in $found, launches that were proved
 # and proved in part in $proved
@@ -26,16 +20,7 @@ run() {
     proved=$(sed -n 's/^ *of these proved right.*checks *//p' "$T/log")
     proved="${proved:-0} $(sed -n 's/^ *of these proved in part.*checks *//p' "$T/log")"
     [[ $proved == *[0-9] ]] || proved+=0
-}
-
-verdict() {  # verdict STATUS WHAT
-    if [ "$1" = 0 ]; then
-        passed=$((passed + 1))
-        return
-    fi
-    failed=$((failed + 1))
-    echo "FAIL $2: status $status, reported: ${found:-nothing}, proved: $proved"
-    tail -n 40 "$T/log" | sed 's/^/    | /'
+    more=", proved: $proved"
 }
 
 "$MOAT" --device=cpu --mode=off "$T/check_proofs" list >"$T/cases" 2>/dev/null </dev/null

@@ -4,15 +4,8 @@
 # --mode=check: a buffer that is freed in the order of a stream while a kernel in another one uses it, and
 # nothing orders the two, is reported with the launch and the free; whatever may order them is silent.
 set -u
-! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
-command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
-T=$(mktemp -d) || exit 1
-trap 'rm -rf "$T"' EXIT
-export XDG_CACHE_HOME=$T/cache
-passed=0 failed=0
-nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared \
-    -L"$BUILD/lib/moat" -o "$T/check_races" test/guard/check_races.cu >"$T/log" 2>&1 ||
-    { cat "$T/log"; exit 1; }
+. test/guard/check.bash
+compile 75 check_races
 
 run() {  # run bad|good NAME
     timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$T/check_races" "$@" >"$T/log" 2>&1 \
@@ -20,16 +13,6 @@ run() {  # run bad|good NAME
     status=$?
     found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | tr '\n' ' ')
     found=${found% }
-}
-
-verdict() {  # verdict STATUS WHAT
-    if [ "$1" = 0 ]; then
-        passed=$((passed + 1))
-        return
-    fi
-    failed=$((failed + 1))
-    echo "FAIL $2: status $status, reported: ${found:-nothing}"
-    tail -n 40 "$T/log" | sed 's/^/    | /'
 }
 
 is_told() {  # the report has both stacks

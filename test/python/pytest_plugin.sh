@@ -32,15 +32,15 @@ pytest() {  # pytest ARGUMENT...: in the folder of the tests
 expected() {
     cat <<'END'
 ERROR test_bad_teardown moat: double-free in cuMemFree_v2
-FAILED TestUnit::test_unit_bad moat: wild-access in fill
+FAILED TestUnit::test_unit_bad moat: heap-buffer-overflow in fill
 FAILED test_assertion_only AssertionError
 FAILED test_copy_too_long moat: heap-buffer-overflow in cuMemcpyHtoD_v2
 FAILED test_copy_too_long_again moat: heap-buffer-overflow in cuMemcpyHtoD_v2
 FAILED test_dies the process ended by SIGSEGV
 FAILED test_double_free_then_dies moat: double-free in cuMemFree_v2
-FAILED test_each[1073741824] moat: wild-access in fill
-FAILED test_fault_raises moat: wild-access in fill
-FAILED test_kernel_leaves_buffer moat: wild-access in fill
+FAILED test_each[1073741824] moat: heap-buffer-overflow in fill
+FAILED test_fault_raises moat: heap-buffer-overflow in fill
+FAILED test_kernel_leaves_buffer moat: heap-buffer-overflow in fill
 FAILED test_one_behind moat: heap-buffer-overflow in fill
 PASSED TestUnit::test_unit_good
 PASSED test_bad_teardown

@@ -8,7 +8,10 @@ program=test/python/triton_bounds.py
 load=$(grep -n 'line of the bad load' $program | cut -d: -f1)
 launch=$(grep -n 'line of the launch' $program | cut -d: -f1)
 
-watch --tensors triton_bounds.py -- bad load
+pages=(--mode=pages --torch-alloc --pages-own=1 --pages-align=16)
+described=$(grep -n "line of the bad descriptor's load" $program | cut -d: -f1)
+
+watch "${pages[@]}" triton_bounds.py -- bad load
 check 97 "heap-buffer-overflow on device 0 address 0x[0-9a-f]+ in kernel scale .*:$load\$" 'the kernel'
 check 97 'READ of size' 'a load'
 check 97 "#0 main .*triton_bounds.py:$launch\$" 'the launch'
@@ -16,18 +19,29 @@ check 97 'is `weights`, argument source_ptr: float32, shape \[25, 40\], strides 
 check 97 '; the access is at index \[25, 0\], outside of it' 'the index'
 check 97 'AcceleratorError' 'PyTorch raises its error'
 check 97 "line $launch, in main" 'at the launch'
-watch --tensors triton_bounds.py -- bad store
+watch "${pages[@]}" triton_bounds.py -- bad store
 check 97 'WRITE of size' 'a store'
 check 97 'is `result`, argument target_ptr' 'its tensor'
 for where in load store before; do
-    watch --tensors triton_bounds.py -- good $where
+    watch "${pages[@]}" triton_bounds.py -- good $where
     check 0 '^sum 2000' "the twin: $where"
     not 'ERROR' "the twin: $where"
 done
 watch --mode=canary triton_bounds.py -- bad store
 check 97 'heap-buffer-overflow' 'a store, by canaries: each tensor is a buffer of its own'
-watch --tensors --format=json triton_bounds.py -- bad load
+watch "${pages[@]}" --format=json triton_bounds.py -- bad load
 check 97 '"function": *"main"' 'the Python frame in JSON'
+
+# Both: what check compares is exact, and what it does not, as tensor maps, faults behind the tensor's page.
+watch --tensors triton_bounds.py -- bad before
+check 97 'the access is 4 elements before its first' '--tensors: a load before the tensor'
+check 97 '^sum 1992' '--tensors: the program goes on'
+watch --tensors triton_bounds.py -- bad described
+check 97 "in kernel double .*:$described\$" '--tensors: a descriptor with too many rows'
+check 97 'is `table`, argument source_ptr: .*; the access is at index \[48, 0\], outside of it' 'its tensor'
+watch --tensors triton_bounds.py -- good described
+check 0 '^sum 12288' '--tensors: its twin'
+not 'ERROR' '--tensors: its twin'
 
 alloc=$(grep -n 'line of the allocation' $program | cut -d: -f1)
 watch --mode=check triton_bounds.py -- bad load
