@@ -14,11 +14,6 @@ static struct {
 static _Atomic unsigned npieces;
 static uint64_t piece_align;  // 0: any
 
-void pages_map_align(uint64_t align)
-{
-    piece_align = align;
-}
-
 static void add_piece(uint64_t base, uint64_t size)
 {
     unsigned n = atomic_fetch_add_explicit(&npieces, 1, memory_order_relaxed);
@@ -92,6 +87,13 @@ static int reserve(uint64_t size, uint64_t *base)
 }
 
 static struct pages_address addresses = PAGES_ADDRESS_INIT(reserve);
+
+// Smaller pieces than usual: the CPU device has few addresses for what else needs many.
+void pages_map_align(uint64_t align)
+{
+    piece_align = align;
+    addresses.piece = PAGES_ADDRESS_LARGEST / 4;
+}
 
 void pages_map_after_fork(void)
 {
