@@ -31,7 +31,7 @@ run() {
     local label=$1 name=$2 status=0
     shift 2
     rm -f "$T/$name.times"
-    CUPTI_WATCH=$T/$name.times CUDA_INJECTION64_PATH=$library timeout 60 "$@" >"$T/$name.out" 2>&1 \
+    CUPTI_WATCH=$T/$name.times CUDA_INJECTION64_PATH=$library timeout 40 "$@" >"$T/$name.out" 2>&1 \
         </dev/null || status=$?
     if [ $status = 77 ]; then
         echo "$label $name skipped 0 -"
