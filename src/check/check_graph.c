@@ -19,6 +19,7 @@
 enum {
     MOST_NODES = 1 << 14,  // a graph with more is left as it is
     CHAINS = 256,
+    MOST_CAPTURED = 4096,
 };
 
 // What a node runs.
@@ -242,6 +243,54 @@ static void release_node(struct exec *e, struct node *n)
     count_runs(e);
 }
 
+// --- captured kernels --------------------------------------------------------------------------------------
+
+// The program's handles of kernels of libraries that were captured; protected by the lock. The driver names a
+// captured one by a function of the context, which moat may not have seen.
+static const void *captured[MOST_CAPTURED];
+static size_t ncaptured;
+
+void check_graph_captured(const void *kernel)
+{
+    lock_take(&lock);
+    size_t i = 0;
+    while (i < ncaptured && captured[i] != kernel)
+        i++;
+    if (i == ncaptured && i < MOST_CAPTURED)
+        captured[ncaptured++] = kernel;
+    lock_give(&lock);
+}
+
+// Returns the variant of the n-th captured kernel, NULL if its library was unloaded. Returns false if there
+// are not so many.
+static bool captured_variant(size_t n, const void **variant)
+{
+    lock_take(&lock);
+    bool there = n < ncaptured;
+    const void *handle = there ? captured[n] : NULL;
+    lock_give(&lock);
+    const struct kernel *k = handle ? kernels_find(handle) : NULL;
+    const struct check_kernel *c = k ? check_kernel_of(handle) : NULL;
+    *variant = c && atomic_load_explicit(&k->owner, memory_order_acquire) ? c->full.handle : NULL;
+    return there;
+}
+
+// Returns the handle by which moat knows a node's kernel, or NULL.
+static const void *handle_of(const CUDA_KERNEL_NODE_PARAMS *p)
+{
+    const void *variant;
+    if (p->kern && kernels_find(p->kern))
+        return p->kern;
+    if (!p->func || kernels_find(p->func))
+        return p->func;
+    for (size_t i = 0; captured_variant(i, &variant); i++) {
+        CUfunction function = NULL;
+        if (variant && !guard.real.cuKernelGetFunction(&function, (CUkernel)variant) && function == p->func)
+            return variant;
+    }
+    return NULL;
+}
+
 // --- instantiation -----------------------------------------------------------------------------------------
 
 static bool has_attribute(CUgraphNode node, CUkernelNodeAttrID id)
@@ -274,7 +323,7 @@ static bool read_node(CUgraphNode handle, struct node *n)
     CUDA_KERNEL_NODE_PARAMS p = {.func = NULL};
     if (guard.real.cuGraphKernelNodeGetParams_v2(handle, &p) || !p.kernelParams || is_special(handle))
         return false;
-    const void *variant = p.func ? (const void *)p.func : (const void *)p.kern;
+    const void *variant = handle_of(&p);
     const struct kernel *own = kernels_own(kernels_find(variant));
     const struct check_kernel *k = own ? check_kernel_of(own->handle) : NULL;
     if (!k || variant != k->full.handle || k->checks->nparams > KERNELS_PARAMETERS)

@@ -33,6 +33,9 @@ void check_graph_node_set(const struct launch_call *l);
 void check_graph_node_ends(CUgraphNode node);
 void check_graph_after_fork(void);
 
+// Called when a kernel of a library is captured, by the program's handle.
+void check_graph_captured(const void *kernel);
+
 // Called before a graph is launched: sets nodes whose proof or bounds do not hold any more.
 void check_graph_launch(CUgraphExec exec);
 

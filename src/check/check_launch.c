@@ -388,6 +388,9 @@ static bool launch_variant(const struct launching *w, bool rest)
         note_launch(w->l->call, w->l->function, k->prove, rest ? CHECK_PROVED_NOTHING : w->proved);
     note_certain(number, &w->certain);
     hidden.head = (struct kcheck_hidden){number, 0};
+    const struct kernel *own = w->deferred && !w->l->node ? kernels_find(w->l->function) : NULL;
+    if (own && atomic_load_explicit(&own->kind, memory_order_acquire) == KERNELS_KERNEL)
+        check_graph_captured(w->l->function);
     if (w->deferred) {
         memset(hidden.pairs, 0, about->npairs * sizeof *hidden.pairs);
     } else {

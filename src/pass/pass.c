@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "pass/pass.h"
+#include "pass/pass_apart.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -269,6 +270,8 @@ static int rewrite(struct pass_context *c, const struct pass_request *request)
         err = list_funcs(c);
     if (!err && request->arch)
         err = edit_target(c->m, request->arch, &r->lowered);
+    if (!err && request->linked)
+        pass_apart_align(c->m);
     if (!err)
         err = run_passes(c, request);
     if (err)

@@ -27,3 +27,29 @@ void pass_apart_declare(const char *text, struct out *to)
         }
     }
 }
+
+static struct ptx_var *shared_array(const struct ptx_stmt *s)
+{
+    bool is = s->kind == PTX_DECL && s->var->space == PTX_SPACE_SHARED && s->var->ndims &&
+              s->var->linkage != PTX_EXTERN && s->var->linkage != PTX_COMMON;
+    return is ? s->var : NULL;
+}
+
+void pass_apart_align(struct ptx_module *m)
+{
+    enum { ALIGN = 16 };
+    for (uint32_t i = 0; i < m->nitems; i++) {
+        const struct ptx_func *f = m->items[i].kind == PTX_ITEM_FUNC ? m->items[i].func : NULL;
+        uint32_t odd = 0;
+        for (uint32_t k = 0; f && k < f->nstmts; k++) {
+            const struct ptx_var *v = f->stmts[k].kind == PTX_DECL ? f->stmts[k].var : NULL;
+            odd += v && v->space == PTX_SPACE_SHARED && ptx_var_size(v) % ALIGN;
+        }
+        // One of another size can lie behind the others.
+        for (uint32_t k = 0; f && odd < 2 && k < f->nstmts; k++) {
+            struct ptx_var *v = shared_array(&f->stmts[k]);
+            if (v && ptx_var_size(v) % ALIGN == 0 && v->align < ALIGN)
+                v->align = ALIGN;
+        }
+    }
+}

@@ -3,8 +3,14 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <stdio.h>
 
 #include "pass/pass_apart.h"
+
+static void ignore(struct diag_sink *sink, const struct diag *diag)
+{
+    (void)sink, (void)diag;
+}
 
 static void good_declarations(void **state)
 {
@@ -22,8 +28,35 @@ static void good_declarations(void **state)
     out_close(&out);
 }
 
+#define ARRAY(name, align, size) ".shared .align " #align " .b8 " #name "[" #size "];\n"
+
+static void aligned(const char *declarations, unsigned first, unsigned second)
+{
+    char text[500];
+    struct diag_sink sink = {.emit = ignore};
+    struct ptx_module *m;
+    snprintf(text, sizeof text, ".version 7.8\n.target sm_90\n.address_size 64\n.entry k()\n{\n%sret;\n}\n",
+             declarations);
+    assert_int_equal(ptx_parse("test.ptx", str_from(text), &sink, NULL, &m), 0);
+    pass_apart_align(m);
+    const struct ptx_func *f = m->items[0].func;
+    assert_int_equal(f->stmts[0].var->align, first);
+    assert_int_equal(f->stmts[1].var->align, second);
+    ptx_free(m);
+}
+
+static void good_alignment(void **state)
+{
+    aligned(ARRAY(a, 4, 64) ARRAY(b, 4, 1024), 16, 16);
+    aligned(ARRAY(a, 32, 64) ARRAY(b, 4, 20), 32, 4);
+    aligned(ARRAY(a, 4, 64) ARRAY(b, 4, 20), 16, 4);
+    // Between others they might take more memory.
+    aligned(ARRAY(a, 4, 64) ARRAY(b, 4, 20) ARRAY(c, 4, 20), 4, 4);
+    aligned(ARRAY(a, 4, 64) ".global .align 4 .b8 g[64];\n", 16, 4);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(good_declarations)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(good_declarations), cmocka_unit_test(good_alignment)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -312,20 +312,30 @@ static CUresult create_link(struct work *w)
     return result;
 }
 
-// Adds the functions that the texts call, compiled with few registers.
+// Returns the beginning of a text, up to its .address_size with the end of its line.
+static struct str header_of(struct str text)
+{
+    const char *size = strstr(text.ptr, ".address_size");
+    const char *end = size ? strchrnul(size, '\n') : text.ptr;
+    return (struct str){text.ptr, (size_t)(end - text.ptr) + (*end == '\n')};
+}
+
+// Adds the functions that the texts call, compiled with few registers. They are for the architecture of the
+// text that calls them: programs may ask for a kernel's.
 static CUresult link_apart(struct work *w)
 {
-    const struct pass_apart *apart = NULL;
-    for (unsigned i = 0; i < w->ntexts && !apart; i++)
-        apart = w->texts[i]->apart;
-    if (!apart)
+    const struct pass_result *caller = NULL;
+    for (unsigned i = 0; i < w->ntexts && !caller; i++)
+        caller = w->texts[i]->apart ? w->texts[i] : NULL;
+    if (!caller)
         return CUDA_SUCCESS;
+    const struct pass_apart *apart = caller->apart;
     struct out text;
     CUjit_option option = CU_JIT_MAX_REGISTERS;
     void *value = (void *)(uintptr_t)apart->registers;
     int err = out_to_memory(&text);
     if (!err) {
-        out_fmt(&text, ".version 6.4\n.target sm_%u\n.address_size 64\n", w->arch < 75 ? 70 : 75);
+        out_str(&text, header_of(caller->text));
         out_cstr(&text, apart->text);
         out_char(&text, 0);
         err = text.error;
