@@ -4,6 +4,8 @@
 # --mode=check: a buffer that is freed in the order of a stream while a kernel in another one uses it, and
 # nothing orders the two, is reported with the launch and the free; whatever may order them is silent.
 set -u
+# Loading a kernel late would wait for the streams that the programs hold.
+export CUDA_MODULE_LOADING=EAGER
 . test/guard/check.bash
 compile 75 check_races
 
