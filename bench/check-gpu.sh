@@ -5,6 +5,7 @@
 # and without, in turns, CHECK_GPU_RUNS times. At the end, while time is left, under compute-sanitizer.
 # CHECK_GPU_PROGRAMS=FILE: other programs than the suite's, by lines of a name, a path and arguments, with
 # tabs between; then no section of doc/results.md is written. CHECK_GPU_SECONDS: the rounds end after so long.
+# CHECK_GPU_WARM=no: the caches are filled already, by a call with CHECK_GPU_RUNS=0.
 set -eu
 here=$(dirname "$0")
 nvidia-smi -L >/dev/null 2>&1 || { echo 'check-gpu.sh: no GPU on this machine' >&2; exit 0; }
@@ -49,7 +50,7 @@ run() {
 turn() {  # turn NAME PROGRAM ARGUMENT...
     local name=$1
     shift
-    run native "$name" "$@"
+    [ -n "${warm:-}" ] || run native "$name" "$@"
     CUDA_FORCE_PTX_JIT=1 run ptx "$name" "$@"
     run check "$name" "$MOAT" --device=gpu --mode=check "$@"
     run noproofs "$name" "$MOAT" --device=gpu --mode=check --proofs=off "$@"
@@ -58,10 +59,10 @@ export -f run turn
 export T MOAT library
 
 # The caches, moat's and the driver's, are filled by all at once.
-while IFS=$'\t' read -r name program arguments; do
+[ "${CHECK_GPU_WARM:-yes}" = no ] || while IFS=$'\t' read -r name program arguments; do
     echo "$name $program $arguments"
 done <"$list" |
-    xargs -P "$(nproc)" -I{} bash -c 'turn {} >"$0.$(echo {} | cut -d " " -f 1)" 2>&1' "$T/warm" || true
+    warm=yes xargs -P "$(nproc)" -I{} bash -c 'turn {} >"$0.$(echo {} | cut -d " " -f 1)" 2>&1' "$T/warm" || true
 
 for ((i = 0; i < RUNS; i++)); do
     while IFS=$'\t' read -r name program arguments; do
@@ -85,6 +86,7 @@ if [ -n "$sanitizer" ] && [ -z "${CHECK_GPU_PROGRAMS:-}" ]; then
         echo "sanitizer $name $(seconds "$program" $arguments) $(seconds "$sanitizer" "$program" $arguments)"
     done <"$list" >>"$T/rows"
 fi
+[ "$RUNS" != 0 ] || exit 0
 [ -z "${CHECK_GPU_ROWS:-}" ] || cp "$T/rows" "$CHECK_GPU_ROWS"
 {
     echo '## Kernels under --mode=check on a GPU'
