@@ -62,7 +62,8 @@ export T MOAT library
 [ "${CHECK_GPU_WARM:-yes}" = no ] || while IFS=$'\t' read -r name program arguments; do
     echo "$name $program $arguments"
 done <"$list" |
-    warm=yes xargs -P "$(nproc)" -I{} bash -c 'turn {} >"$0.$(echo {} | cut -d " " -f 1)" 2>&1' "$T/warm" || true
+    warm=yes xargs -P "$(nproc)" -I{} bash -c \
+        'turn {} >"$0.$(echo {} | cut -d " " -f 1)" 2>&1' "$T/warm" || true
 
 for ((i = 0; i < RUNS; i++)); do
     while IFS=$'\t' read -r name program arguments; do

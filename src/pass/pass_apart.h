@@ -14,8 +14,9 @@
 // prints them; its weak variables are defined by both.
 void pass_apart_declare(const char *text, struct out *to);
 
-// Aligns static arrays in shared memory to 16 bytes. The compiler does that itself where nothing is linked, and
-// loads vectors from them then. A function's arrays are left as they are if they could take more memory so.
+// Aligns static arrays in shared memory to 16 bytes. The compiler does that itself where nothing is linked,
+// and loads vectors from them then. A function's arrays are left as they are if they could take more memory
+// so.
 void pass_apart_align(struct ptx_module *m);
 
 #endif

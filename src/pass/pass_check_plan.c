@@ -288,8 +288,8 @@ static bool merge_alignment(struct check_range *r, const struct check_range *wit
     return true;
 }
 
-// Returns how many bytes one test with the shadow may reach. With granules of 8 bytes it looks at both ends, and
-// the narrowest redzone does not fit between them.
+// Returns how many bytes one test with the shadow may reach. With granules of 8 bytes it looks at both ends,
+// and the narrowest redzone does not fit between them.
 static int64_t shadow_span(const struct check_func *k)
 {
     return k->k->shadow.shift == 7 ? 128 : KCHECK_SHADOW_GAP;

@@ -2,9 +2,9 @@
 // What lives across a call of KCHECK_ACCESS is kept in local memory while it runs.
 //
 // A kernel gets as many registers as are alive at a call beside those that the called function may change.
-// Half as many threads would be resident, for code that correct programs never run; with the values in memory,
-// a kernel needs few more than its own. Accesses through a generic address that are volatile are the only ones
-// of local memory that the compiler does not turn into registers again.
+// Half as many threads would be resident, for code that correct programs never run; with the values in
+// memory, a kernel needs few more than its own. Accesses through a generic address that are volatile are the
+// only ones of local memory that the compiler does not turn into registers again.
 //
 // A value that is cheap to compute anew, of a register that is written once, is left to the compiler: what
 // comes from memory is no longer known to be a constant, or equal for all threads of a warp.

@@ -116,9 +116,9 @@ void check_shadow_access(struct check_func *k, uint32_t at, uint32_t address, ui
     compare(k, at, width < size ? size - width : 0, guard, bad, more);
 }
 
-// Compares `span` bytes, at most a granule, with two bytes of the shadow. With x and y missing in the granule of
-// the first byte and in the next one, the range may end at size - x, or, if x is 0, at 2 * size - y. Requires
-// that what is in the next granule has two bytes at least: 255 is always wrong then.
+// Compares `span` bytes, at most a granule, with two bytes of the shadow. With x and y missing in the granule
+// of the first byte and in the next one, the range may end at size - x, or, if x is 0, at 2 * size - y.
+// Requires that what is in the next granule has two bytes at least: 255 is always wrong then.
 static void two_granules(struct check_func *k, uint32_t at, uint32_t span, struct ptx_operand guard,
                          bool more)
 {

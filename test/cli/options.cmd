@@ -204,7 +204,7 @@ $ moat options
     for: explain,run
     default: not set
     now: not set (default)
---mode=auto|off|api|count|check|fence|pages|canary|explain|tally
+--mode=auto|off|api|count|shadow|check|fence|pages|canary|explain|tally
     look for errors in this mode or in several, separated by commas
     for: run
     default: auto
@@ -240,7 +240,7 @@ $ moat options
     default: auto
     now: auto (default)
 --pass=PASS
-    apply PASS: count counts loads, stores and bytes, kheap redirects malloc and free to a heap of moat's own, check checks and fence fences each access of memory
+    apply PASS: count counts loads and stores, kheap redirects malloc and free, check and shadow check each access, fence keeps it inside a partition
     for: ptx instrument
     default: count
     now: count (default)
@@ -259,6 +259,26 @@ $ moat options
     for: ptx print
     default: no
     now: no (default)
+--shadow-load
+    with --mode=shadow, load the shadow in kernels (without, nothing is checked: it serves to measure what the load costs)
+    for: run
+    default: yes
+    now: yes (default)
+--shadow-redzone=PERCENT
+    with --mode=shadow, leave PERCENT of a buffer's size free behind it
+    for: run
+    default: 50
+    now: 50 (default)
+--shadow-redzone-least=SIZE
+    with --mode=shadow, leave at least SIZE bytes free behind each buffer
+    for: run
+    default: 256
+    now: 256 (default)
+--shadow-scale=256|128|8
+    with --mode=shadow, describe 256, 128 or 8 bytes of memory by a byte
+    for: run
+    default: 256
+    now: 256 (default)
 --shared
     link the shared runtime instead of the static one
     for: link-flags

@@ -96,7 +96,8 @@ if [ -n "${SECTION:-}" ] && [ -s "${T}/times" ]; then
         echo '```'
         echo
         echo 'Eight kernels, in microseconds as the driver compiles their PTX, and ratios to it: under' \
-            '--mode=check, and under --mode=shadow with proofs, and without, by the bytes of memory that a byte' \
+            '--mode=check, and under --mode=shadow with proofs, and without, by the bytes of memory that a' \
+            'byte' \
             'of the shadow describes, with its load and without.'
         echo
         cat "$T/times"
