@@ -312,12 +312,15 @@ static CUresult create_link(struct work *w)
     return result;
 }
 
-// Returns the beginning of a text, up to its .address_size with the end of its line.
-static struct str header_of(struct str text)
+// Writes the beginning of a text, up to its .address_size, for another text. What follows the architecture in
+// .target is left out: of `debug` the compiler expects lines of source.
+static void copy_header(struct str text, struct out *to)
 {
-    const char *size = strstr(text.ptr, ".address_size");
-    const char *end = size ? strchrnul(size, '\n') : text.ptr;
-    return (struct str){text.ptr, (size_t)(end - text.ptr) + (*end == '\n')};
+    const char *target = strstr(text.ptr, ".target"), *size = strstr(text.ptr, ".address_size");
+    if (!target || !size || size < target)
+        return;
+    size_t arch = strcspn(target, ",\n"), bits = strcspn(size, "\n");
+    out_fmt(to, "%.*s%.*s\n%.*s\n", (int)(target - text.ptr), text.ptr, (int)arch, target, (int)bits, size);
 }
 
 // Adds the functions that the texts call, compiled with few registers. They are for the architecture of the
@@ -335,7 +338,7 @@ static CUresult link_apart(struct work *w)
     void *value = (void *)(uintptr_t)apart->registers;
     int err = out_to_memory(&text);
     if (!err) {
-        out_str(&text, header_of(caller->text));
+        copy_header(caller->text, &text);
         out_cstr(&text, apart->text);
         out_char(&text, 0);
         err = text.error;
