@@ -15,16 +15,16 @@
 
 // --- a usual launch ----------------------------------------------------------------------------------------
 
-enum { USUAL_SCALAR = 1024, USUAL_SHARED = 16 << 10 };
+enum { USUAL_SCALAR = 1024, SMALL_SCALAR = 8, USUAL_SHARED = 16 << 10 };
 #define USUAL_POINTER 0x500000000000ull  // of the first parameter ...
 #define USUAL_DISTANCE (1ull << 36)      // ... and how far the next one is from it
 
 // Fills the parameters that the proof reads: pointers to buffers far from each other, and numbers.
-static void usual_params(const struct proof *p, char *params)
+static void usual_params(const struct proof *p, uint64_t scalar, char *params)
 {
     for (uint32_t i = 0; i < p->head->ninsns; i++) {
         const struct proof_insn *insn = &p->insns[i];
-        uint64_t value = USUAL_SCALAR;
+        uint64_t value = scalar;
         if (insn->op != PROOF_PARAM)
             continue;
         if (insn->a != PROOF_NONE && p->roots[insn->a].strong)
@@ -40,8 +40,8 @@ static bool may_depend(enum proof_reason reason)
            reason == PROOF_WHY_PRODUCT || reason == PROOF_WHY_BITS;
 }
 
-// Evaluates the proof for a usual launch. Returns 0 or a negative code.
-static int try_usual(struct check_proof *p, struct proof_bound *bounds)
+// Evaluates the proof for a usual launch, with one value for all numbers. Returns 0 or a negative code.
+static int try_usual(struct check_proof *p, uint64_t scalar, struct proof_bound *bounds)
 {
     const struct proof *proof = &p->ranges->proof;
     struct proof_launch launch = {.grid = {8, 8, 4},
@@ -53,20 +53,30 @@ static int try_usual(struct check_proof *p, struct proof_bound *bounds)
     if (!params || !work)
         return -ENOMEM;
     memset(params, 0, proof->head->params + 8u);
-    usual_params(proof, params);
+    usual_params(proof, scalar, params);
     launch.params = params;
     return proof_eval(proof, &launch, work, bounds, NULL);
+}
+
+static bool has_variable(const struct proof *p, const struct proof_bound *bound)
+{
+    const struct proof_root *root = bound->root == PROOF_NONE ? NULL : &p->roots[bound->root];
+    return bound->verdict == PROOF_BOUNDED && root && root->kind != PROOF_ROOT_PARAM && root->size;
+}
+
+static bool is_in_variable(const struct proof *p, const struct proof_bound *bound)
+{
+    if (!has_variable(p, bound))
+        return false;
+    struct judge_buffer variable = judge_variable(&p->roots[bound->root], USUAL_SHARED);
+    return judge_bound(bound, &variable).verdict == JUDGE_INSIDE;
 }
 
 // Returns whether other launches may bound the access too, inside its variable if that is its root: a bound
 // that exceeds a variable of known size will do so in most launches.
 static bool is_promising(const struct proof *p, const struct proof_bound *bound)
 {
-    const struct proof_root *root = bound->root == PROOF_NONE ? NULL : &p->roots[bound->root];
-    if (bound->verdict != PROOF_BOUNDED || !root || root->kind == PROOF_ROOT_PARAM || !root->size)
-        return bound->verdict != PROOF_UNKNOWN;
-    struct judge_buffer variable = judge_variable(root, USUAL_SHARED);
-    return judge_bound(bound, &variable).verdict == JUDGE_INSIDE;
+    return has_variable(p, bound) ? is_in_variable(p, bound) : bound->verdict != PROOF_UNKNOWN;
 }
 
 // --- what is covered ---------------------------------------------------------------------------------------
@@ -202,13 +212,17 @@ int check_prove(struct check_func *k, struct pass_check_kernel *row)
     memset(p->access_at, 0xFF, (k->f->nstmts + 1u) * sizeof *p->access_at);
     for (uint32_t i = n; i > 0; i--)
         p->access_at[p->ranges->proof.accesses[i - 1].stmt] = i - 1;
-    err = try_usual(p, bounds);
+    err = try_usual(p, USUAL_SCALAR, bounds);
     p->depends = !err;
     for (uint32_t i = 0; i < n; i++) {
         p->powers[i] = bounds[i].power;
         p->may_cover[i] = !err && is_promising(&p->ranges->proof, &bounds[i]);
         p->depends &= bounds[i].verdict != PROOF_UNKNOWN || may_depend((enum proof_reason)bounds[i].reason);
     }
+    // A number may be the length of what is in a variable, as of a pattern in constant memory.
+    if (!err && !try_usual(p, SMALL_SCALAR, bounds))
+        for (uint32_t i = 0; i < n; i++)
+            p->may_cover[i] |= is_in_variable(&p->ranges->proof, &bounds[i]);
     return err == -ENOMEM ? err : keep_proof(k, row);
 }
 
