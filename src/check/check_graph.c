@@ -324,7 +324,7 @@ static bool read_node(CUgraphNode handle, struct node *n)
     if (guard.real.cuGraphKernelNodeGetParams_v2(handle, &p) || !p.kernelParams || is_special(handle))
         return false;
     const void *variant = handle_of(&p);
-    const struct kernel *own = kernels_own(kernels_find(variant));
+    const struct kernel *own = variant ? kernels_own(kernels_find(variant)) : NULL;
     const struct check_kernel *k = own ? check_kernel_of(own->handle) : NULL;
     if (!k || variant != k->full.handle || k->checks->nparams > KERNELS_PARAMETERS)
         return false;

@@ -336,16 +336,14 @@ static CUresult link_apart(struct work *w)
     struct out text;
     CUjit_option option = CU_JIT_MAX_REGISTERS;
     void *value = (void *)(uintptr_t)apart->registers;
-    int err = out_to_memory(&text);
-    if (!err) {
-        copy_header(caller->text, &text);
-        out_cstr(&text, apart->text);
-        out_char(&text, 0);
-        err = text.error;
-    }
-    CUresult result = err ? CUDA_ERROR_OUT_OF_MEMORY
-                          : guard.real.cuLinkAddData_v2(w->r->link, CU_JIT_INPUT_PTX, text.buf, text.len,
-                                                        "moat", 1, &option, &value);
+    if (out_to_memory(&text))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    copy_header(caller->text, &text);
+    out_cstr(&text, apart->text);
+    out_char(&text, 0);
+    CUresult result = text.error ? CUDA_ERROR_OUT_OF_MEMORY
+                                 : guard.real.cuLinkAddData_v2(w->r->link, CU_JIT_INPUT_PTX, text.buf,
+                                                               text.len, "moat", 1, &option, &value);
     out_close(&text);
     return result;
 }
