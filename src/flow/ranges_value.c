@@ -208,9 +208,11 @@ static uint32_t load_parameter(struct source *x)
     uint32_t param;
     int64_t inside;
     int item = item_of(x);
-    unsigned bits = bits_of(f, f->ntypes - 1u);
     if (!b->f->is_entry)
         return opaque(x, PROOF_WHY_ARGUMENT);
+    if (!f->ntypes)
+        return opaque(x, PROOF_WHY_CONVERTED);
+    unsigned bits = bits_of(f, f->ntypes - 1u);
     if (item < 0 || !parameter_of(x, ptx_operand(x->s, 1), &param, &inside))
         return opaque(x, PROOF_WHY_CALLED);
     if (!is_int(f, f->ntypes - 1u) || bits < 8 || bits > 64)

@@ -64,7 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(!err);
     err = parse(&set, data[0], text, size - 1);
     assert(err == -ENOMEM || !err == !sink.errors);
-    assert(options.format == OPTION_FORMAT_TEXT || options.format == OPTION_FORMAT_JSON);
+    assert(options.format == OPTION_FORMAT_TEXT || options.format == OPTION_FORMAT_JSON ||
+           options.format == OPTION_FORMAT_SARIF || options.format == OPTION_FORMAT_XML);
     assert(options.module >= 0 && options.module <= INT32_MAX);
     print_all(&set);
     option_check_command(&set, "ptx list");
