@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // nvJitLink. Machine code that it has linked has no PTX. If each input has PTX, or is machine code whose PTX
-// is known, these texts are kept, and whoever loads the machine code links them; otherwise moat links the same
-// inputs again with -ptx, which the library can do with code for link-time optimization. The options and
+// is known, these texts are kept, and whoever loads the machine code links them; otherwise moat links the
+// same inputs again with -ptx, which the library can do with code for link-time optimization. The options and
 // inputs of each link are copied for that.
 #include <stdbool.h>
 #include <stdlib.h>
@@ -186,7 +186,7 @@ static char *link_again(const struct link *l, size_t *len)
     return ptx;
 }
 
-// --- texts of the inputs ------------------------------------------------------------------------------------
+// --- texts of the inputs -----------------------------------------------------------------------------------
 
 // Returns 90 for an option -arch=sm_90, and 0 if none names an architecture.
 static unsigned architecture(const struct link *l)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A program that compiles its kernel with NVRTC, links it with nvJitLink, and passes machine code to the
 // driver: jit_compile WAY [bad]. The WAY link-file:PATH links the file at PATH, which has the function of its
-// second part, as a fatbin, an object or machine code by the end of its name. With LINKED it is linked with both libraries; otherwise it opens them. `bad`
-// launches the kernel for one element too many. Nothing of NVIDIA's is needed to build it.
+// second part, as a fatbin, an object or machine code by the end of its name. With LINKED the program is
+// linked with both libraries; otherwise it opens them. `bad` launches the kernel for one element too many.
+// Nothing of NVIDIA's is needed to build it.
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
