@@ -149,21 +149,17 @@ static void warn_if_newer(const struct image_entry *e)
             e->version_minor, NEWEST_MAJOR, NEWEST_MINOR);
 }
 
-// Adds the best PTX of an image as one text.
-static CUresult take_best(struct sources *s, const struct image *im, struct jit *jit)
+static CUresult take(struct sources *s, const struct image *im, unsigned i, struct jit *jit)
 {
     struct image_buffer buffer = {0};
     struct str text;
-    int best = best_entry(im);
-    if (best < 0)
-        return none_fits(im, jit);
-    const struct image_entry *e = image_entry(im, (unsigned)best);
+    const struct image_entry *e = image_entry(im, i);
     if (e->version_major >= ABSURD_MAJOR) {
         jit_error(jit, image_name(im), "there is no PTX %u.%u", e->version_major, e->version_minor);
         return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
     }
     warn_if_newer(e);
-    int err = image_read(im, (unsigned)best, &jit->sink, &buffer, &text);
+    int err = image_read(im, i, &jit->sink, &buffer, &text);
     CUresult r = err == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : err ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
     if (!r) {
         char name[200];
@@ -172,6 +168,21 @@ static CUresult take_best(struct sources *s, const struct image *im, struct jit 
         r = sources_add(s, e->name.len ? name : image_name(im), text);
     }
     image_buffer_free(&buffer);
+    return r;
+}
+
+// Adds the best PTX of an image as one text, or all texts behind machine code that was linked from several.
+static CUresult take_best(struct sources *s, const struct image *im, struct jit *jit)
+{
+    int best = best_entry(im);
+    if (best < 0)
+        return none_fits(im, jit);
+    if (!image_entry(im, (unsigned)best)->part)
+        return take(s, im, (unsigned)best, jit);
+    CUresult r = CUDA_SUCCESS;
+    for (unsigned i = 0; i < image_count(im) && !r; i++)
+        if (image_entry(im, i)->part)
+            r = take(s, im, i, jit);
     return r;
 }
 

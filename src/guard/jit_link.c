@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// nvJitLink. Machine code that it has linked has no PTX. If all was one PTX text, or machine code whose PTX
-// is known, that is the PTX; otherwise moat links the same inputs again with -ptx, which the library can do
-// with code for link-time optimization. The options and inputs of each link are copied for that.
+// nvJitLink. Machine code that it has linked has no PTX. If each input has PTX, or is machine code whose PTX
+// is known, these texts are kept, and whoever loads the machine code links them; otherwise moat links the
+// same inputs again with -ptx, which the library can do with code for link-time optimization. The options and
+// inputs of each link are copied for that.
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cancel.h"
@@ -11,9 +13,9 @@
 #include "guard/jit_forward.h"
 #include "guard/jit_hook.h"
 #include "guard/jit_library.h"
-#include "image/ptx_registry.h"
+#include "guard/jit_texts.h"
 
-enum { INTERNAL_ERROR = 6, TYPE_CUBIN = 1, TYPE_PTX = 2 };
+enum { INTERNAL_ERROR = 6 };
 
 typedef int create_fn(void **handle, uint32_t count, const char **options);
 typedef int data_fn(void *handle, int type, const void *data, size_t size, const char *name);
@@ -184,20 +186,53 @@ static char *link_again(const struct link *l, size_t *len)
     return ptx;
 }
 
+// --- texts of the inputs -----------------------------------------------------------------------------------
+
+// Returns 90 for an option -arch=sm_90, and 0 if none names an architecture.
+static unsigned architecture(const struct link *l)
+{
+    static const char option[] = "-arch=";
+    for (size_t i = 0; i < l->options.len; i++)
+        if (strncmp(l->options.items[i], option, sizeof option - 1) == 0) {
+            const char *number = strchr(l->options.items[i], '_');
+            return number ? (unsigned)strtoul(number + 1, NULL, 10) : 0;
+        }
+    return 0;
+}
+
+// The device runtime, which launches kernels, has no PTX; the devices and the rewritten code have their own.
+static bool is_runtime(const struct input *in)
+{
+    const char *slash = in->name ? strrchr(in->name, '/') : NULL, *file = slash ? slash + 1 : in->name;
+    return file && strncmp(file, "libcudadevrt", 12) == 0;
+}
+
+// Collects the texts of all inputs. Returns false if one has none.
+static bool collect(const struct link *l, struct out *texts)
+{
+    unsigned arch = architecture(l);
+    for (size_t i = 0; i < l->inputs.len; i++) {
+        const struct input *in = &l->inputs.items[i];
+        if (!is_runtime(in) && jit_texts_add(texts, (struct str){in->data, in->size}, in->name, arch))
+            return false;
+    }
+    return texts->len;
+}
+
 static void keep(const struct link *l, struct str code)
 {
+    struct out texts;
     struct str ptx = {0};
     char *made = NULL;
-    const struct input *only = l && !l->lost && l->inputs.len == 1 ? l->inputs.items : NULL;
-    if (only && only->type == TYPE_PTX && only->data)
-        ptx = (struct str){only->data, only->size};
-    else if (only && only->type == TYPE_CUBIN && only->data &&
-             ptx_registry_find((struct str){only->data, only->size}, &ptx))
-        ;
-    else if (l && !l->lost && (made = link_again(l, &ptx.len)))
+    bool known = l && !l->lost, collecting = known && !out_to_memory(&texts);
+    if (collecting && collect(l, &texts))
+        ptx = (struct str){texts.buf, texts.len};
+    else if (known && (made = link_again(l, &ptx.len)))
         ptx.ptr = made;
     jit_forward_keep(code, ptx.ptr ? ptx : (struct str){0}, "nvJitLink");
     mem_free(made);
+    if (collecting)
+        out_close(&texts);
 }
 
 // --- what stands before the functions ----------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -115,20 +116,30 @@ static size_t put_and_give(const uint64_t *words, size_t n)
     return gone;
 }
 
-// Of idle spans up to half of all are kept, but not for ever.
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+// Of idle spans up to half of all are kept, but not for ever. Where a busy machine takes a second to put the
+// blocks back, most spans go at once.
 static void good_idle_spans_go_in_time(void **state)
 {
     enum { MANY = 100000, BIN = 20, MORE = MANY / 4 };
     uint64_t *words = malloc(MANY * sizeof *words);
     size_t soon, later = 0;
     take_all(BIN, words, MANY);
+    double begin = seconds();
     soon = put_and_give(words, MANY);
+    bool slow = seconds() - begin >= 1;
     // Much less than half again, so that nothing goes but for the time that has passed.
     while (!later) {
         take_all(BIN, words, MORE);
         later = put_and_give(words, MORE);
     }
-    assert_true(soon > 0 && later > soon / 4);
+    assert_true(soon > 0 && (slow || later > soon / 4));
     assert_true(span_valid());
     free(words);
 }

@@ -42,12 +42,13 @@ int image_add(struct image *im, const struct image_entry *e)
     return vec_push(&im->entries, *e);
 }
 
-static int add_ptx(struct image *im, const struct image_place *p, struct str text)
+static int add_ptx(struct image *im, const struct image_place *p, struct str text, bool part)
 {
     struct image_entry e = {
         .kind = IMAGE_PTX,
         .number = 1,
         .fatbin = IMAGE_NO_FATBIN,
+        .part = part,
         .offset = p->at,
         .full_size = text.len,
         .payload = text,
@@ -57,18 +58,30 @@ static int add_ptx(struct image *im, const struct image_place *p, struct str tex
     return image_add(im, &e);
 }
 
+// Adds the PTX behind machine code, if it is known.
+static int add_known(struct image *im, const struct image_place *p, struct str code)
+{
+    struct str rest, text;
+    if (!ptx_registry_find(code, &rest))
+        return 0;
+    bool several = memchr(rest.ptr, '\0', rest.len);
+    int err = 0;
+    while (!err && ptx_registry_next(&rest, &text))
+        err = add_ptx(im, p, text, several);
+    return err;
+}
+
 int image_detect(struct image *im, const struct image_place *p)
 {
     struct str bytes = {im->base + p->at, p->end - p->at};
     if (str_starts(bytes, STR("\177ELF"))) {
-        struct str ptx;
         int err = elf_image_walk(im, p);
-        return !err && ptx_registry_find(bytes, &ptx) ? add_ptx(im, p, ptx) : err;
+        return err ? err : add_known(im, p, bytes);
     }
     if (fatbin_is_header(bytes))
         return fatbin_walk(im, p);
     if (ptx_text_is(bytes))
-        return add_ptx(im, p, bytes);
+        return add_ptx(im, p, bytes, false);
     return -ENOEXEC;
 }
 

@@ -39,6 +39,7 @@ struct image_entry {
     uint32_t version_major, version_minor;  // PTX: the ISA version; cubin: the fatbin's number for its format
     uint32_t fatbin;     // counts the fatbins of the file; IMAGE_NO_FATBIN for a bare module
     uint64_t flags;      // as in the fatbin
+    bool part;           // PTX behind machine code that was linked from several texts
     size_t offset;       // in the file: the entry's header, or the bare module itself
     size_t full_size;    // after decompression; plain PTX may end in NULs that are not text
     struct str payload;  // as stored, in the image's memory
@@ -56,7 +57,7 @@ struct image;
 // kind. A host file without GPU code is valid and has no entries. Damage inside a known container is reported
 // and counted, and 0 is returned: see image_damage. image_open maps the file: it must not be truncated while
 // the image is open (a reader would get SIGBUS). image_open_memory does not copy: data must outlive the
-// image. Machine code whose PTX is known (ptx_registry.h) has that as a second entry.
+// image. Behind machine code whose PTX is known (ptx_registry.h) stands an entry for each text of it.
 int image_open(const char *path, struct diag_sink *sink, struct image **out);
 int image_open_memory(const char *name, const void *data, size_t len, struct diag_sink *sink,
                       struct image **out);

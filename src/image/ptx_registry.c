@@ -94,12 +94,27 @@ static bool measure(struct str *code)
     return true;
 }
 
+bool ptx_registry_next(struct str *rest, struct str *text)
+{
+    const char *end = rest->len ? memchr(rest->ptr, '\0', rest->len) : NULL;
+    *text = (struct str){rest->ptr, end ? (size_t)(end - rest->ptr) : rest->len};
+    *rest = end ? str_skip(*rest, text->len + 1) : (struct str){0};
+    return text->len;
+}
+
+// Returns the texts at the beginning of ptx: up to its end, or to the first NUL behind which no text begins.
+static struct str texts_of(struct str ptx)
+{
+    struct str rest = ptx, text, all = {ptx.ptr, 0};
+    while (ptx_registry_next(&rest, &text) && ptx_text_is(text))
+        all.len = (size_t)(text.ptr - all.ptr) + text.len;
+    return all;
+}
+
 int ptx_registry_add(struct str code, struct str ptx)
 {
-    const char *end = ptx.len ? memchr(ptx.ptr, '\0', ptx.len) : NULL;
-    if (end)
-        ptx.len = (size_t)(end - ptx.ptr);
-    if (!measure(&code) || !ptx_text_is(ptx))
+    ptx = texts_of(ptx);
+    if (!measure(&code) || !ptx.len)
         return -EINVAL;
     struct key key = key_of(code);
     pthread_mutex_lock(&lock);

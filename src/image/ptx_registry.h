@@ -17,13 +17,18 @@
 
 #define PTX_REGISTRY_BYTES ((uint64_t)1 << 30)  // of all texts together
 
-// Copies the text. A second text for the same code is ignored. Returns 0; -EINVAL if code is no ELF file or
-// ptx does not begin as PTX; -ENOSPC if the texts would take more than PTX_REGISTRY_BYTES; or -ENOMEM.
+// Copies the text. Machine code that was linked from several texts has all of them, with a NUL between two;
+// what follows a NUL and does not begin as PTX is left out. A second call for the same code is ignored.
+// Returns 0; -EINVAL if code is no ELF file or ptx does not begin as PTX; -ENOSPC if the texts would take
+// more than PTX_REGISTRY_BYTES; or -ENOMEM.
 int ptx_registry_add(struct str code, struct str ptx);
 
-// Finds the text of a module's machine code, also in the store on disk (ptx_store.h). It stays valid until
-// the process ends, and a NUL follows it. Returns false if it is not known.
+// Finds the texts of a module's machine code, also in the store on disk (ptx_store.h). They stay valid until
+// the process ends, and a NUL follows the last. Returns false if they are not known.
 bool ptx_registry_find(struct str code, struct str *ptx);
+
+// Takes the first text off `rest`, which is as ptx_registry_find has returned it. Returns false at its end.
+bool ptx_registry_next(struct str *rest, struct str *text);
 
 uint32_t ptx_registry_count(void);
 

@@ -105,13 +105,40 @@ static void good_listed(void **state)
     image_free(im);
 }
 
+// Machine code that was linked from several texts: what does not begin as PTX ends them.
+static void good_several(void **state)
+{
+    static const char two[] = ".version 8.0\n.target sm_80\n\0.version 8.1\n.target sm_90\n\0junk";
+    struct diag_sink sink = {.emit = ignore};
+    struct code a = make(7);
+    struct str rest, part;
+    struct image *im;
+    assert_int_equal(ptx_registry_add(bytes_of(&a, sizeof a), (struct str){two, sizeof two}), 0);
+    assert_true(ptx_registry_find(bytes_of(&a, sizeof a), &rest));
+    assert_int_equal(rest.len, sizeof two - sizeof "junk" - 1);
+    assert_true(ptx_registry_next(&rest, &part));
+    assert_string_equal(part.ptr, two);
+    assert_true(ptx_registry_next(&rest, &part));
+    assert_string_equal(part.ptr, ".version 8.1\n.target sm_90\n");
+    assert_false(ptx_registry_next(&rest, &part));
+
+    assert_int_equal(image_open_memory("module", &a, sizeof a, &sink, &im), 0);
+    unsigned n = image_count(im);
+    assert_true(n >= 2);
+    for (unsigned i = n - 2; i < n; i++) {
+        assert_int_equal(image_entry(im, i)->kind, IMAGE_PTX);
+        assert_true(image_entry(im, i)->part);
+    }
+    assert_int_equal(image_entry(im, n - 2)->arch, 80);
+    assert_int_equal(image_entry(im, n - 1)->arch, 90);
+    image_free(im);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_found),
-        cmocka_unit_test(bad_pairs),
-        cmocka_unit_test(good_without_memory),
-        cmocka_unit_test(good_listed),
+        cmocka_unit_test(good_found),  cmocka_unit_test(bad_pairs),    cmocka_unit_test(good_without_memory),
+        cmocka_unit_test(good_listed), cmocka_unit_test(good_several),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static int add_image(struct rewrite_source *s, struct image *im, unsigned arch, 
         unsigned end = i + 1, fatbin = image_entry(im, i)->fatbin;
         while (end < n && fatbin != IMAGE_NO_FATBIN && image_entry(im, end)->fatbin == fatbin)
             end++;
-        if (end < n && !many)
+        if (end < n && !many && !image_entry(im, i)->part)
             return -ENODATA;
         err = add_best(s, im, i, end, arch);
         i = end;

@@ -27,7 +27,7 @@ struct rewrite_source {
 // Return 0; -ENODATA if one of the fatbins has only machine code; -E2BIG; -ENOENT if there is no such file;
 // or an error of image.h. rewrite_source_free closes all that was opened, also after a failure. `many`: the
 // image may have several fatbins, as an object or library has; otherwise only where the wrapper of nvcc's
-// host code lists them.
+// host code lists them, and where machine code is known to have been linked from several texts.
 int rewrite_source_memory(struct rewrite_source *s, const void *image, unsigned arch, struct diag_sink *sink);
 int rewrite_source_bytes(struct rewrite_source *s, const void *bytes, size_t size, unsigned arch, bool many,
                          struct diag_sink *sink);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The input is a list of pairs, each the lengths of machine code and of PTX, 16 bits each, and both: they are
 // added to the registry. What was accepted begins as an ELF file and as PTX, and is found again by the
-// machine code, in the text up to its first NUL, also when other bytes follow the code; what was refused
+// machine code, as texts between NULs, also when other bytes follow the code; what was refused
 // changes nothing. All bytes are copied into memory of exactly their size, so that a sanitizer sees any
 // access beyond.
 #include <stdint.h>
@@ -79,7 +79,12 @@ static void add(struct str code, struct str ptx)
     require(code.len >= 4 && !memcmp(code.ptr, "\177ELF", 4));
     size_t len = strnlen(ptx.ptr, ptx.len);
     require(known ? after.ptr == before.ptr
-                  : after.len == len && !memcmp(after.ptr, ptx.ptr, len) && !after.ptr[len]);
+                  : after.len >= len && after.len <= ptx.len && !memcmp(after.ptr, ptx.ptr, after.len) &&
+                        !after.ptr[after.len]);
+    struct str rest = after, text;
+    for (size_t seen = 0; ptx_registry_next(&rest, &text); seen += text.len + 1)
+        require(text.ptr == after.ptr + seen && !memchr(text.ptr, '\0', text.len) && !text.ptr[text.len] &&
+                (rest.len || seen + text.len == after.len));
     char *longer = malloc(code.len + 1);
     require(longer);
     memcpy(longer, code.ptr, code.len);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 // A program that compiles its kernel with NVRTC, links it with nvJitLink, and passes machine code to the
-// driver: jit_compile WAY [bad]. With LINKED it is linked with both libraries; otherwise it opens them. `bad`
-// launches the kernel for one element too many. Nothing of NVIDIA's is needed to build it.
+// driver: jit_compile WAY [bad]. The WAY link-file:PATH links the file at PATH, which has the function of its
+// second part, as a fatbin, an object or machine code by the end of its name. With LINKED the program is
+// linked with both libraries; otherwise it opens them. `bad` launches the kernel for one element too many.
+// Nothing of NVIDIA's is needed to build it.
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { INPUT_CUBIN = 1, INPUT_PTX = 2, INPUT_LTOIR = 3, MOST = 1 << 20, ELEMENTS = 1000 };
+enum { INPUT_CUBIN = 1, INPUT_PTX = 2, INPUT_LTOIR = 3, INPUT_FATBIN = 4, INPUT_OBJECT = 5 };
+enum { MOST = 1 << 20, ELEMENTS = 1000 };
 
 #define FUNCTIONS(F)                                                                         \
     F(nvrtc, nvrtcCreateProgram, (void **, const char *, const char *, int, void *, void *)) \
@@ -46,6 +49,7 @@ static void *library(const char *name)
 // nvJitLink.h calls functions by a name with a version.
 #define nvJitLinkCreate __nvJitLinkCreate_13_0
 #define nvJitLinkAddData __nvJitLinkAddData_13_0
+#define nvJitLinkAddFile __nvJitLinkAddFile_13_0
 #define nvJitLinkGetLinkedCubin __nvJitLinkGetLinkedCubin_13_0
 #define DECLARE(lib, name, args) int name args;
 FUNCTIONS(DECLARE)
@@ -115,7 +119,16 @@ static void compile(struct blob *to, const char *text, int kind, const char *mor
 
 static struct blob parts[2], linked;
 
-static const void *link_parts(int kind, int count, const char *option)
+static void add_file(void *handle, const char *path)
+{
+    const char *end = strrchr(path, '.');
+    int kind = !end || strcmp(end, ".o") == 0 ? INPUT_OBJECT
+               : strcmp(end, ".fatbin") == 0  ? INPUT_FATBIN
+                                              : INPUT_CUBIN;
+    need(nvJitLinkAddFile(handle, kind, path), "nvJitLinkAddFile");
+}
+
+static const void *link_parts(int kind, int count, const char *option, const char *path)
 {
     void *handle;
     const char *options[] = {"-arch=sm_90", option};
@@ -124,6 +137,8 @@ static const void *link_parts(int kind, int count, const char *option)
         need(nvJitLinkAddData(handle, kind, parts[i].bytes, parts[i].size, "part"), "nvJitLinkAddData");
         memset(parts[i].bytes, 0, sizeof parts[i].bytes);
     }
+    if (path)
+        add_file(handle, path);
     need(nvJitLinkComplete(handle), "nvJitLinkComplete");
     need(nvJitLinkGetLinkedCubinSize(handle, &linked.size), "nvJitLinkGetLinkedCubinSize");
     need(linked.size > MOST || nvJitLinkGetLinkedCubin(handle, linked.bytes), "nvJitLinkGetLinkedCubin");
@@ -140,13 +155,17 @@ static const void *make(const char *way)
     if (strcmp(way, "link-ptx") == 0 || strcmp(way, "link-cubin") == 0) {
         int kind = strcmp(way, "link-ptx") == 0 ? INPUT_PTX : INPUT_CUBIN;
         compile(&parts[0], whole, kind, "-rdc=true");
-        return link_parts(kind, 1, NULL);
+        return link_parts(kind, 1, NULL, NULL);
+    }
+    if (strncmp(way, "link-file:", 10) == 0) {
+        compile(&parts[0], kernel, INPUT_PTX, "-rdc=true");
+        return link_parts(INPUT_PTX, 1, NULL, way + 10);
     }
     bool lto = strcmp(way, "link-lto") == 0;
-    int kind = lto ? INPUT_LTOIR : INPUT_CUBIN;
+    int kind = lto ? INPUT_LTOIR : strcmp(way, "link-parts-ptx") == 0 ? INPUT_PTX : INPUT_CUBIN;
     compile(&parts[0], kernel, kind, lto ? "-dlto" : "-rdc=true");
     compile(&parts[1], function, kind, lto ? "-dlto" : "-rdc=true");
-    return link_parts(kind, 2, lto ? "-lto" : NULL);
+    return link_parts(kind, 2, lto ? "-lto" : NULL, NULL);
 }
 
 // --- running -----------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Machine code that a C program had from NVRTC or nvJitLink is executed and checked by the PTX behind it,
 # whether the program is linked with these libraries or opens them, and whether it compiles before or after
-# the driver's start. Two parts without link-time optimization have no PTX, and the report says so.
+# the driver's start, from one part or several. If a part has machine code only, the report says so.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 nvcc=$(command -v nvcc || true)
@@ -20,6 +20,14 @@ gcc -std=gnu11 -O1 -DLINKED -o "$T/linked" test/guard/jit_compile.c -L"$dir/lib6
 gcc -std=gnu11 -O1 -DNVRTC_NAME="\"$dir/lib64/libnvrtc.so.13\"" -o "$T/opened" test/guard/jit_compile.c \
     -DNVJITLINK_NAME="\"$dir/lib64/libnvJitLink.so.13\"" -ldl || exit 1
 
+echo '__device__ float of(int i) { return 2.0f * i; }' >"$T/of.cu"
+arch='-gencode arch=compute_90,code=sm_90'
+for how in "-fatbin -o $T/of.fatbin $arch -gencode arch=compute_90,code=compute_90" \
+    "-c -o $T/of.o $arch -gencode arch=compute_90,code=compute_90" "-cubin -o $T/of.cubin -arch=sm_90"; do
+    # shellcheck disable=SC2086
+    "$dir/bin/nvcc" -rdc=true $how "$T/of.cu" || exit 1
+done
+
 check() {  # check STATUS PATTERN WHAT: of the program that just ran
     if [ "$status" = "$1" ] && grep -Eq -- "$2" "$T/log"; then
         passed=$((passed + 1))
@@ -36,10 +44,13 @@ watch() {
 }
 
 for program in linked opened; do
-    for way in nvrtc link-ptx link-cubin link-lto; do
+    for way in nvrtc link-ptx link-cubin link-lto link-parts link-parts-ptx link-file:"$T/of.fatbin" \
+        link-file:"$T/of.o"; do
         watch "$T/$program" $way
         check 0 '^right' "$program $way"
     done
+    watch --mode=api "$T/$program" link-parts
+    check 0 '^right' "$program link-parts, executed as it is"
     watch "$T/$program" nvrtc early
     check 0 '^right' "$program nvrtc early"
     watch "$T/$program" link-lto early
@@ -48,10 +59,12 @@ for program in linked opened; do
     check 97 'heap-buffer-overflow.* in kernel twice .*twice\.cu:5' "$program: a wrong store, NVRTC"
     watch --mode=check "$T/$program" link-lto bad
     check 97 'heap-buffer-overflow.* in kernel twice .*twice\.cu:6' "$program: a wrong store, nvJitLink"
+    watch --mode=check "$T/$program" link-parts bad
+    check 97 'heap-buffer-overflow.* in kernel twice .*twice\.cu:6' "$program: a wrong store, two parts"
     watch --no-jit-ptx "$T/$program" nvrtc
     check 2 'cuModuleLoadData gives 209' "$program --no-jit-ptx"
-    watch "$T/$program" link-parts
-    check 2 'the PTX of what nvJitLink has made could not be had' "$program link-parts"
+    watch "$T/$program" link-file:"$T/of.cubin"
+    check 2 'the PTX of what nvJitLink has made could not be had' "$program: a part of machine code only"
 done
 echo "$passed passed, $failed failed"
 [ $failed = 0 ] && [ $passed -gt 0 ]
