@@ -29,15 +29,20 @@ enum check_proved { CHECK_PROVED_NOTHING, CHECK_PROVED_REST, CHECK_PROVED_ALL };
 const struct proof *check_prove_proof(const struct check_prove *p);
 
 // Accesses of a launch that is not proved which some thread is certain to make outside of the buffer or
-// variable, if it comes that far; the first ones.
+// variable, if it comes that far; the first ones. check_certain.h reports them.
 enum { CHECK_CERTAIN = 4 };
+struct check_certain_row {
+    uint32_t site;
+    uint32_t access;         // in the proof; PROOF_NONE: the judge knows better
+    uint32_t kind;           // enum kcheck_kind
+    uint64_t before, needs;  // of judge.h
+    uint64_t base, size;     // of the buffer; base is 0 for variables
+    uint64_t pointer;        // the root's value, 0 for variables
+    struct proof_bound bound;
+};
 struct check_certain {
     uint32_t n;
-    struct {
-        uint32_t site;
-        uint64_t before, needs;  // of judge.h
-        uint64_t size;           // of the buffer
-    } at[CHECK_CERTAIN];
+    struct check_certain_row at[CHECK_CERTAIN];
 };
 
 // bytes: the program's parameters. certain: NULL if not wanted.

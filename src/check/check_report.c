@@ -362,8 +362,14 @@ static bool is_placed(uint64_t address)
            mode_ask(address + KCHECK_GRANULE, &answer) != MODE_NOT_OURS;
 }
 
-// Returns the key of the report.
-static uint64_t report(const struct error_ring_record *r, const struct context *ctx)
+// What a record does not say if the kernel has not run yet.
+struct before {
+    bool thread_known, nowhere;
+};
+
+// before: NULL if a kernel has written the record. Returns the key of the report.
+static uint64_t report(const struct error_ring_record *r, const struct context *ctx,
+                       const struct before *before)
 {
     static struct driver_fault fault;  // under the lock; too large for the program's stacks
     uint64_t what = r->payload[0], flags = what >> 48;
@@ -389,11 +395,13 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
                   : flags & KCHECK_WRITES ? REPORT_WRITE
                                           : REPORT_READ,
         .fault = &fault,
-        .thread_known = true,
+        .nowhere = before && before->nowhere,
+        .thread_known = !before || before->thread_known,
+        .foretold = before,
         .by_source = true,
         .in_function = !kernel && site && !is_kernel(checks, site),
     };
-    if (site && check_launch_was_proved(r->payload[4], number)) {
+    if (!before && site && check_launch_was_proved(r->payload[4], number)) {
         guard_count(GUARD_CHECK_DISPROVED);
         guard_report_note("a bug of moat: the next access was proved right before its launch");
     }
@@ -432,13 +440,23 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     }
     f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
     f.more[1] = f.in_function ? callers() : known_before(r->payload[4], number, site);
-    if (site && site->width)  // else a call of free
+    if (site && site->width && f.thread_known)  // else a call of free
         add_explanation(&f, r, checks, site);
-    if (guard.options.on_error == OPTION_ON_ERROR_TRAP && r->kind != KCHECK_STRAY) {
+    if (before) {
+        f.more[2] = guard.options.on_error == OPTION_ON_ERROR_TRAP
+                        ? "reported before the kernel runs; --on-error=trap ends it there"
+                        : "reported before the kernel runs";
+    } else if (guard.options.on_error == OPTION_ON_ERROR_TRAP && r->kind != KCHECK_STRAY) {
         f.more[2] = "the kernel was ended by --on-error=trap";
         ended = true;
     }
     return guard_report_keyed(&f);
+}
+
+void check_report_before(const struct error_ring_record *r, struct context *ctx, bool thread_known,
+                         bool nowhere)
+{
+    report(r, ctx, &(struct before){thread_known, nowhere});
 }
 
 static void take(struct check_device *d, struct context *ctx)
@@ -456,7 +474,7 @@ static void take(struct check_device *d, struct context *ctx)
             nkept++;
             continue;
         }
-        uint64_t key = report(&r, ctx), n = r.payload[6];
+        uint64_t key = report(&r, ctx, NULL), n = r.payload[6];
         guard_count(GUARD_CHECK_ERRORS);
         if (counted[number] && n < KCHECK_COUNTERS) {
             counted[number]->keys[n] = key;
@@ -541,7 +559,7 @@ static void explain_fault(struct check_device *d, struct context *ctx, void *arg
     x->done = true;
     fault_known = x->fault;
     guard_count(GUARD_CHECK_ERRORS);
-    report(&s->record, ctx);
+    report(&s->record, ctx, NULL);
 }
 
 static void forget(struct check_device *d, struct context *ctx, void *unused)
