@@ -20,12 +20,23 @@ static void start(struct access_thread *t, struct index list[INDICES])
     }
 }
 
+// A bound that is exact has no counter that could have several values: the first is the only one.
+static bool first_address(struct access_thread *t, uint32_t insn, uint64_t *first)
+{
+    t->loop = PROOF_NONE;
+    t->counter = 0;
+    if (access_thread_address(t, insn, first))
+        return true;
+    t->loop = t->other;
+    return t->loop != PROOF_NONE && access_thread_address(t, insn, first);
+}
+
 // Finds out what each index adds. Returns false if that is not known. *first: the address with all of them 0.
 static bool measure(struct access_thread *t, uint32_t insn, struct index list[INDICES], uint64_t *first)
 {
     uint64_t next;
     start(t, list);
-    if (!access_thread_address(t, insn, first))
+    if (!first_address(t, insn, first))
         return false;
     for (unsigned i = 0; i < INDICES; i++) {
         if (!list[i].most)
