@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check/check_host.h"
+#include "check/check_kernel.h"
 #include "check/check_launch.h"
 #include "check/check_report.h"
 #include "context/context.h"
@@ -14,28 +15,17 @@
 #include "flow/access_words.h"
 #include "flow/access_witness.h"
 #include "ring/error_ring.h"
+#include "track/track.h"
 
 enum {
-    NOTED = 1024,          // errors that were reported; a power of two
-    SOMEWHERE = 1 << 30,   // stands for the address of a variable, which the host does not know
-    AFTER = 0, BEFORE = 1  // ends of a buffer
+    NOTED = 1024,         // errors that were reported; a power of two
+    SOMEWHERE = 1 << 30,  // stands for the address of a variable, which the host does not know
+    AFTER = 0,
+    BEFORE = 1  // ends of a buffer
 };
 
 // Relaxed: a number says all.
 static _Atomic uint64_t noted[NOTED];
-
-bool check_certain_may_be(enum track_family family)
-{
-    switch (family) {
-    case TRACK_PLAIN:
-    case TRACK_PITCH:
-    case TRACK_MANAGED:
-    case TRACK_POOL:
-    case TRACK_PINNED:
-    case TRACK_ANNOUNCED: return true;
-    default: return false;
-    }
-}
 
 // An error on its way to a report.
 struct foreseen {
@@ -70,7 +60,7 @@ static bool is_certain(const struct check_certain_row *row, unsigned end)
     const struct track_block *b = row->kind == KCHECK_LEFT ? track_announced(row->pointer) : NULL;
     b = b || row->kind != KCHECK_LEFT ? b : track_live(row->pointer);
     bool same = row->kind != KCHECK_LEFT || (b && b->range.base == row->base && b->range.size == row->size);
-    bool certain = same && (!b || check_certain_may_be(b->facts.family)) &&
+    bool certain = same && (!b || check_prove_has_end(b->facts.family)) &&
                    !(end == BEFORE && b && row->pointer == row->base && track_live(row->pointer - 1));
     epoch_leave(section);
     return certain;
@@ -96,8 +86,8 @@ static int64_t nearest(const struct foreseen *f, unsigned end, uint64_t step)
     return step ? last - (last - right - 1) / (int64_t)step * (int64_t)step : last;
 }
 
-// Finds a thread that makes the access at this end, and its address. Returns false if none was found; then the
-// address is one that some thread accesses.
+// Finds a thread that makes the access at this end, and its address. Returns false if none was found; then
+// the address is one that some thread accesses.
 static bool find_thread(struct foreseen *f, unsigned end, struct error_ring_record *r)
 {
     static struct access_words words;  // under the lock of check_host.c
@@ -171,8 +161,8 @@ static void report_row(struct check_device *d, struct context *ctx, void *argume
     }
 }
 
-void check_certain_report(const struct launch_call *l, const struct check_kernel *k,
-                          const struct check_certain *c, uint64_t number, const void *bytes, size_t size)
+static void report_all(const struct launch_call *l, const struct check_kernel *k,
+                       const struct check_certain *c, uint64_t number, const void *bytes, size_t size)
 {
     int saved = errno;
     // Redzones decide what --mode=shadow reports.
@@ -190,4 +180,9 @@ void check_certain_report(const struct launch_call *l, const struct check_kernel
             check_host_rings(report_row, &f, true);
     }
     errno = saved;
+}
+
+void check_certain_start(void)
+{
+    check_launch_foretells = report_all;
 }

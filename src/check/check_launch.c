@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "check/check_args.h"
-#include "check/check_certain.h"
 #include "check/check_graph.h"
 #include "check/check_host.h"
 #include "check/check_kernel.h"
@@ -30,6 +29,8 @@ enum {
     CERTAIN = 256,  // accesses that are known to be wrong
     NAME = 4096,    // bytes of a kernel's name, with the prefix
 };
+
+check_launch_foretell_fn *check_launch_foretells;
 
 static unsigned data_number;
 static struct slab_pool pool = SLAB_POOL(struct check_kernel);
@@ -436,8 +437,8 @@ static void foretell(struct launching *w)
         save(w->number, w->l, w->bytes, w->size);
     }
     note_certain(w->number, &w->certain);
-    if (!w->l->node)  // else it runs later, with other buffers perhaps
-        check_certain_report(w->l, w->kernel, &w->certain, w->number, w->bytes, w->size);
+    if (!w->l->node && check_launch_foretells)  // a node runs later, with other buffers perhaps
+        check_launch_foretells(w->l, w->kernel, &w->certain, w->number, w->bytes, w->size);
 }
 
 void check_launch(const struct launch_call *l)

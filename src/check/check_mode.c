@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // --mode=check as the hooks see it.
+#include "check/check_certain.h"
 #include "check/check_graph.h"
 #include "check/check_host.h"
 #include "check/check_launch.h"
@@ -19,8 +20,10 @@ static bool start(void)
                                                                    : NULL;
     if (why)
         guard_report_note("--mode=check cannot check: %s", why);
-    else
+    if (!why) {
         check_report_start();
+        check_certain_start();
+    }
     return !why;
 }
 

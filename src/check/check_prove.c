@@ -8,7 +8,6 @@
 #include <xxhash.h>
 
 #include "base/mem.h"
-#include "check/check_certain.h"
 #include "core/epoch.h"
 #include "core/guard.h"
 #include "core/lock.h"
@@ -23,8 +22,8 @@ struct buffer {
     bool looked_up;
     uint64_t pointer;  // 0 for variables
     struct judge_buffer judged;
-    // Of what is not known: enum kcheck_kind of every access by way of it; 0: there may be none. Then also the
-    // buffer that was freed.
+    // Of what is not known: enum kcheck_kind of every access by way of it; 0: there may be none. Then also
+    // the buffer that was freed.
     uint32_t lost;
     uint64_t base;
 };
@@ -166,6 +165,19 @@ const struct check_prove *check_prove_found(const struct pass_check_kernel *kern
 
 // --- launches ----------------------------------------------------------------------------------------------
 
+bool check_prove_has_end(enum track_family family)
+{
+    switch (family) {
+    case TRACK_PLAIN:
+    case TRACK_PITCH:
+    case TRACK_MANAGED:
+    case TRACK_POOL:
+    case TRACK_PINNED:
+    case TRACK_ANNOUNCED: return true;
+    default: return false;
+    }
+}
+
 // Says what is known of a pointer that is in no live buffer. Blocks that are freed in the order of a stream
 // may be used by kernels of others.
 static struct buffer find_lost(const struct proof_root *root, uint64_t pointer)
@@ -174,7 +186,7 @@ static struct buffer find_lost(const struct proof_root *root, uint64_t pointer)
     const struct track_block *b = pointer ? track_freed(pointer) : NULL;
     if (!pointer)
         found.lost = root->strong ? KCHECK_NULL : 0;
-    if (!b || !check_certain_may_be(b->facts.family) || b->facts.family == TRACK_POOL ||
+    if (!b || !check_prove_has_end(b->facts.family) || b->facts.family == TRACK_POOL ||
         track_live(pointer - 1))
         return found;
     found.lost = KCHECK_USE_FREED;
@@ -263,9 +275,9 @@ static void find_certain(const struct check_prove *p, const struct proof_launch 
         to->at[to->n++] = (struct check_certain_row){
             .site = p->asked[i].site,
             .access = is_own_root(p, i, b) ? i : PROOF_NONE,
-            .kind = buffer->lost     ? buffer->lost
-                    : buffer->base   ? KCHECK_LEFT
-                                     : KCHECK_OUTSIDE_VARIABLE,
+            .kind = buffer->lost   ? buffer->lost
+                    : buffer->base ? KCHECK_LEFT
+                                   : KCHECK_OUTSIDE_VARIABLE,
             .before = buffer->lost ? 0 : a.before,
             .needs = buffer->lost ? 0 : a.needs,
             .base = buffer->base,

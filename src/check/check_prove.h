@@ -12,6 +12,7 @@
 
 #include "flow/proof.h"
 #include "pass/pass_check.h"
+#include "track/track.h"
 
 struct launch_call;
 
@@ -44,6 +45,8 @@ struct check_certain {
     uint32_t n;
     struct check_certain_row at[CHECK_CERTAIN];
 };
+// Returns whether an access by way of a pointer into such memory is wrong wherever it leaves its block.
+bool check_prove_has_end(enum track_family family);
 
 // bytes: the program's parameters. certain: NULL if not wanted.
 enum check_proved check_prove_holds(const struct check_prove *p, const struct launch_call *l,

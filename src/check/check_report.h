@@ -17,9 +17,9 @@ void check_report_read(bool all);
 void check_report_count(void);
 void check_report_after_fork(void);
 
-// Reports an error that a launch is certain to make, by the record that the kernel will write, which is then no
-// report of its own. The lock of check_host.c is held. thread_known: block and thread of the record are valid.
-// nowhere: its address is not.
+// Reports an error that a launch is certain to make, by the record that the kernel will write, which is then
+// no report of its own. The lock of check_host.c is held. thread_known: block and thread of the record are
+// valid. nowhere: its address is not.
 void check_report_before(const struct error_ring_record *r, struct context *ctx, bool thread_known,
                          bool nowhere);
 

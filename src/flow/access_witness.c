@@ -3,8 +3,8 @@
 
 enum { INDICES = 6 };
 
-// The indices of a thread: its own, then its block's. Each is from 0 to `most`, and one step of it adds `step`
-// to the address.
+// The indices of a thread: its own, then its block's. Each is from 0 to `most`, and one step of it adds
+// `step` to the address.
 struct index {
     uint32_t *value, most;
     int64_t step;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A thread of a launch that uses a certain address, for accesses whose address is a sum of multiples of thread
-// and block indices.
+// A thread of a launch that uses a certain address, for accesses whose address is a sum of multiples of
+// thread and block indices.
 #ifndef MOAT_FLOW_ACCESS_WITNESS_H
 #define MOAT_FLOW_ACCESS_WITNESS_H
 
@@ -10,9 +10,9 @@
 // change, or is not known.
 uint64_t access_witness_step(struct access_thread *t, uint32_t insn);
 
-// Finds a thread and stores it in t. Returns false if it finds none, though there may be one: then its indices
-// are not those of a sum, or several of them step over each other's range. Conditions before the access are
-// the caller's to know.
+// Finds a thread and stores it in t. Returns false if it finds none, though there may be one: then its
+// indices are not those of a sum, or several of them step over each other's range. Conditions before the
+// access are the caller's to know.
 bool access_witness(struct access_thread *t, uint32_t insn, uint64_t address);
 
 #endif

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # Errors that the arguments of a launch decide, under --mode=check: each wrong program of
-# test/guard/check_certain.cu has one report, which is out before the launch and names kernel, line, thread and
-# launch, however the launch goes on; where memory decides, the kernel reports. Correct twins are silent.
+# test/guard/check_certain.cu has one report, which is out before the launch and names kernel, line, thread
+# and launch, however the launch goes on; where memory decides, the kernel reports. Correct twins are silent.
 set -u
 . test/guard/check.bash
 compile 80 check_certain
 
 before='note: reported before the kernel runs'
-# one NAME TYPE [THREAD BLOCK] -- OPTION...: the wrong program has one report, with that thread before the launch
+# one NAME TYPE [THREAD BLOCK] -- OPTION...: the wrong program has one report, with that thread before the
+# launch
 one() {
     local name=$1 type=$2 thread= early=0
     shift 2
