@@ -7,6 +7,7 @@
 #include "check/check_prove.h"
 #include "check/check_race.h"
 #include "check/check_report.h"
+#include "check/check_stray.h"
 #include "check/check_unchecked.h"
 #include "core/guard.h"
 #include "launch/launch_call.h"
@@ -117,6 +118,8 @@ static void module_loaded(const struct rewrite_module *module)
     for (unsigned i = 0; i < module->nparts; i++)
         if (module->parts[i]->check) {
             count_sites(module->parts[i]->check);
+            if (module->parts[i]->check->foreign)
+                check_stray_unseen();
             any = true;
         }
     if (any)
@@ -159,6 +162,13 @@ static void waited(enum driver_id call, uint64_t ended)
     check_host_find_heaps();
 }
 
+static void order(enum mode_order what)
+{
+    if (what == MODE_ORDER_GRAPHICS)
+        check_stray_unseen();
+    check_race_order(what);
+}
+
 const struct mode check_mode = {
     .checks_kernels = true,
     .keeps_kernels = true,
@@ -190,5 +200,5 @@ const struct mode check_mode = {
     .exec_ends = check_graph_exec_ends,
     .poll = poll,
     .waited = waited,
-    .order = check_race_order,
+    .order = order,
 };

@@ -124,6 +124,7 @@ void check_race_order(enum mode_order what)
     switch (what) {
     case MODE_ORDER_RECORD: raise_to(&recorded, now()); break;
     case MODE_ORDER_EVENT: event_used(); break;
+    case MODE_ORDER_GRAPHICS:
     case MODE_ORDER_ALL: raise_to(&in_order, now()); break;
     case MODE_ORDER_ENDED: all_ended(); break;
     case MODE_ORDER_NEVER: atomic_store_explicit(&never, true, memory_order_relaxed); break;

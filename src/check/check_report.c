@@ -13,6 +13,7 @@
 #include "check/check_explain.h"
 #include "check/check_host.h"
 #include "check/check_launch.h"
+#include "check/check_stray.h"
 #include "context/context_copy.h"
 #include "core/epoch.h"
 #include "core/guard.h"
@@ -38,6 +39,7 @@ enum {
 struct counted {
     uint64_t keys[KCHECK_COUNTERS];    // of reports; 0: none
     uint64_t counts[KCHECK_COUNTERS];  // that were added
+    uint8_t strays[KCHECK_COUNTERS];   // without a key: enum check_stray
 };
 static struct counted *counted[CONTEXT_CONTEXTS];
 static bool ended;  // an error has ended its kernel: --on-error=trap
@@ -47,6 +49,7 @@ static struct stray {
     struct context *context;
 } kept[STRAYS];
 static _Atomic uint64_t nkept;  // since all launches had ended; relaxed, written under the lock
+static bool asked;              // the stray that is being reported is nobody's for certain
 static bool fault_known;        // the device has described the fault that is being reported
 
 void check_report_after_fork(void)
@@ -362,6 +365,12 @@ static bool is_placed(uint64_t address)
            mode_ask(address + KCHECK_GRANULE, &answer) != MODE_NOT_OURS;
 }
 
+// Describes an access of memory that nobody has: the table and the driver know none.
+static void add_nobodys(struct guard_finding *f)
+{
+    f->note = "neither moat nor the driver knows a buffer there, and the access was made";
+}
+
 // What a record does not say if the kernel has not run yet.
 struct before {
     bool thread_known, nowhere;
@@ -417,6 +426,8 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     if (r->kind == KCHECK_STRAY && is_placed(r->address))
         add_nearest(&f, NEAR, KCHECK_GRANULE,
                     "this is the nearest buffer: the pointer was in no buffer, or at the end of one");
+    else if (r->kind == KCHECK_STRAY && asked)
+        add_nobodys(&f);
     else if (r->kind == KCHECK_STRAY)
         add_fatal(&f, r);
     if (r->kind == KCHECK_OUTSIDE_VARIABLE && site && !placed)
@@ -459,6 +470,25 @@ void check_report_before(const struct error_ring_record *r, struct context *ctx,
     report(r, ctx, &(struct before){thread_known, nowhere});
 }
 
+// Others of the counter are counted as strays, wherever they lie: 2 MiB of addresses share one.
+static void take_stray(const struct error_ring_record *r, struct context *ctx, struct counted *c)
+{
+    uint64_t n = r->payload[6];
+    enum check_stray is = check_stray_ask(r, ctx);
+    kept[nkept % STRAYS] = (struct stray){*r, ctx};
+    nkept++;
+    if (c && n < KCHECK_COUNTERS)
+        c->strays[n] = (uint8_t)is;
+    if (is != CHECK_STRAY_NOBODYS)
+        return;
+    if (c && n < KCHECK_COUNTERS)
+        c->counts[n] = 1;
+    asked = true;
+    report(r, ctx, NULL);
+    asked = false;
+    guard_count(GUARD_CHECK_ERRORS);
+}
+
 static void take(struct check_device *d, struct context *ctx)
 {
     struct error_ring_record r;
@@ -470,8 +500,7 @@ static void take(struct check_device *d, struct context *ctx)
         if (r.client != ERROR_RING_CHECK || r.kind >= KCHECK_KINDS)
             continue;
         if (r.kind == KCHECK_STRAY && !is_placed(r.address)) {
-            kept[nkept % STRAYS] = (struct stray){r, ctx};
-            nkept++;
+            take_stray(&r, ctx, counted[number]);
             continue;
         }
         uint64_t key = report(&r, ctx, NULL), n = r.payload[6];
@@ -598,7 +627,7 @@ static void count_one(struct check_device *d, struct context *ctx, void *argumen
     struct counted *c = counted[context_number(ctx)];
     struct kcheck_state *state = mem_alloc(sizeof *state);
     const struct context_copy copy = {d->state, state, offsetof(struct kcheck_state, launches)};
-    uint64_t errors = 0, strays = 0;
+    uint64_t errors = 0, strays[CHECK_STRAYS] = {0};
     if (!state || context_read(ctx, &copy, 1)) {
         mem_free(state);
         return;
@@ -606,7 +635,7 @@ static void count_one(struct check_device *d, struct context *ctx, void *argumen
     for (unsigned i = 0; c && i < KCHECK_COUNTERS; i++) {
         uint64_t n = state->counters[i].count;
         if (!c->keys[i]) {
-            strays += n - c->counts[i];  // or errors whose record is not read yet
+            strays[c->strays[i]] += n - c->counts[i];  // or errors whose record is not read yet
         } else {
             guard_report_again(c->keys[i], n - c->counts[i]);
             errors += n - c->counts[i];
@@ -614,7 +643,9 @@ static void count_one(struct check_device *d, struct context *ctx, void *argumen
         c->counts[i] = n;
     }
     guard_add(GUARD_CHECK_ERRORS, errors);
-    guard_add(GUARD_CHECK_STRAYS, strays);
+    guard_add(GUARD_CHECK_STRAYS, strays[CHECK_STRAY_UNKNOWN] + strays[CHECK_STRAY_NOBODYS]);
+    guard_add(GUARD_CHECK_STRAYS_DRIVERS, strays[CHECK_STRAY_DRIVERS]);
+    guard_add(GUARD_CHECK_STRAYS_HOST, strays[CHECK_STRAY_HOST]);
     guard_add(GUARD_CHECK_LOST, state->errors.lost - d->lost);
     d->lost = state->errors.lost;
     mem_free(state);

@@ -38,6 +38,7 @@ static int pause_guard(int on)
     if (!guard.watching || !mode_can_pause())
         return 0;
     atomic_store_explicit(&guard.paused, on, memory_order_relaxed);
+    atomic_store_explicit(&guard.was_paused, true, memory_order_relaxed);
     hook_pause(&guard.real, &forward_tables, on, api_error_wanted());
     return 1;
 }

@@ -45,11 +45,12 @@ struct mode_free {
 
 // What calls say of the order of streams.
 enum mode_order {
-    MODE_ORDER_RECORD,  // of an event
-    MODE_ORDER_EVENT,   // a stream or the host waits for an event, or knows that it has happened
-    MODE_ORDER_ALL,     // nothing is known of it: all work so far may be in order with all later work
-    MODE_ORDER_ENDED,   // all work so far has ended
-    MODE_ORDER_NEVER,   // later work too may be in any order: a stream waits for words in memory
+    MODE_ORDER_RECORD,    // of an event
+    MODE_ORDER_EVENT,     // a stream or the host waits for an event, or knows that it has happened
+    MODE_ORDER_ALL,       // nothing is known of it: all work so far may be in order with all later work
+    MODE_ORDER_GRAPHICS,  // the same, and memory of a graphics API comes or goes
+    MODE_ORDER_ENDED,     // all work so far has ended
+    MODE_ORDER_NEVER,     // later work too may be in any order: a stream waits for words in memory
 };
 
 // What an address is: inside a buffer that a mode placed, in the surroundings of one, or neither.

@@ -513,7 +513,8 @@ static int keep_result(struct checking *k)
     *to = (struct pass_check){.nkernels = (uint32_t)k->kernels.len,
                               .nsites = (uint32_t)k->sites.len,
                               .nfuncs = (uint32_t)k->funcs.len,
-                              .tag = k->tag};
+                              .tag = k->tag,
+                              .foreign = k->foreign};
     to->kernels = ARENA_ARRAY(&r->arena, struct pass_check_kernel, to->nkernels + 1u);
     to->sites = ARENA_ARRAY(&r->arena, struct pass_check_site, to->nsites + 1u);
     to->funcs = ARENA_ARRAY(&r->arena, struct pass_check_func, to->nfuncs + 1u);
@@ -527,6 +528,26 @@ static int keep_result(struct checking *k)
         memcpy(to->funcs, k->funcs.items, to->nfuncs * sizeof *to->funcs);
     r->check = to;
     return check_variables(k, to);
+}
+
+// Returns whether kernels may get pointers from the device's own functions, or from registers that its
+// runtime uses: for malloc, launches of kernels, and what the blocks of a cooperative launch share.
+static bool is_foreign(const struct ptx_module *m)
+{
+    static const struct str harmless[] = {STR("vprintf"), STR("__assertfail")};
+    bool foreign = memmem(m->source.text.ptr, m->source.text.len, "%envreg", 7);
+    for (uint32_t i = 0; i < m->nitems && !foreign; i++) {
+        if (m->items[i].kind != PTX_ITEM_FUNC || m->items[i].func->has_body)
+            continue;
+        struct str name = ptx_func_name(m, m->items[i].func);
+        foreign = true;
+        for (unsigned h = 0; h < sizeof harmless / sizeof *harmless; h++)
+            foreign &= !str_eq(name, harmless[h]);
+        for (uint32_t f = 0; f < m->nitems; f++)  // only declared before it is defined
+            foreign &= m->items[f].kind != PTX_ITEM_FUNC || !m->items[f].func->has_body ||
+                       !str_eq(name, ptx_func_name(m, m->items[f].func));
+    }
+    return foreign;
 }
 
 static int rewrite(struct checking *k)
@@ -556,6 +577,7 @@ int check_module(struct checking *k)
 {
     struct str text = k->c->m->source.text;
     k->tag = XXH3_64bits(text.ptr, text.len) & ((1u << KCHECK_TAG_BITS) - 1);
+    k->foreign = is_foreign(k->c->m);
     int err = k->c->result->nfuncs ? rewrite(k) : 0;
     map_free(&k->by_sym);
     vec_free(&k->sites);

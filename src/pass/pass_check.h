@@ -159,6 +159,7 @@ uint64_t pass_check_sum(void);  // hash of the added text: cached modules with a
 
 struct pass_check {
     uint32_t nkernels, nsites, nfuncs;
+    bool foreign;  // its kernels may get memory that no call of the host has made
     uint32_t tag;  // of the text, for KCHECK_SITE: a hash of it
     struct pass_check_kernel *kernels;
     struct pass_check_site *sites;

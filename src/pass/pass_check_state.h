@@ -35,6 +35,7 @@ struct checking {
     struct check_slots **slots;  // by index of result->funcs: NULL if the function's callers pass no bounds
     struct map by_sym;           // names of the program's functions, to indices
     uint32_t tag;                // of the text
+    bool foreign;                // pass_check.h
     // Accesses are compared with the shadow (pass_check_shadow.c) in place of bounds; shift 0: they are not.
     struct {
         unsigned shift;
