@@ -265,15 +265,14 @@ static enum report_type type_of(const struct error_ring_record *r, const struct 
     }
 }
 
-// Describes who called a function in which an access is wrong, as far as it is known.
-static const char *callers(void)
+// Describes who called a function in which an access is wrong, or launched the kernel, as far as it is known.
+static const char *callers(const char *introduction)
 {
     enum { KERNELS = 8 };
     static char note[2000];  // under the lock
     const char *names[KERNELS];
     unsigned n = launch_ring_recent(names, KERNELS);
-    launch_ring_print(note, sizeof note, 0, "the kernel that called it is not known; launched last:", names,
-                      n);
+    launch_ring_print(note, sizeof note, 0, introduction, names, n);
     return n ? note : NULL;
 }
 
@@ -385,7 +384,9 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     const struct pass_check *checks = check_host_sites(r->payload[5], r->site);
     uint32_t number = r->site & ((1u << KCHECK_SITE_BITS) - 1);
     const struct pass_check_site *site = checks ? &checks->sites[number] : NULL;
-    const char *kernel = kernel_of(r->payload[4]);
+    // Kernels that kernels launch have no number of a launch.
+    bool child = site && !r->payload[4] && is_kernel(checks, site);
+    const char *kernel = child ? NULL : kernel_of(r->payload[4]);
     fault = (struct driver_fault){.address = r->address};
     if (site)
         site_place(&fault, site, kernel);
@@ -450,7 +451,9 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         f.more[6] = bytes;
     }
     f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
-    f.more[1] = f.in_function ? callers() : known_before(r->payload[4], number, site);
+    f.more[1] = f.in_function ? callers("the kernel that called it is not known; launched last:")
+                : child       ? callers("a kernel launched it; launched last by the program:")
+                              : known_before(r->payload[4], number, site);
     if (site && site->width && f.thread_known)  // else a call of free
         add_explanation(&f, r, checks, site);
     if (before) {
