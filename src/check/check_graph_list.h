@@ -2,8 +2,8 @@
 // The nodes of a graph and of the graphs in its child nodes, as one list: each graph's in the order in which
 // they were made, and those of a child graph behind its node.
 //
-// Two graphs whose lists are equal have the same nodes with the same dependencies in the same order, and so the
-// driver pairs the nodes at equal places when it updates an executable graph made of one from the other.
+// Two graphs whose lists are equal have the same nodes with the same dependencies in the same order, and so
+// the driver pairs the nodes at equal places when it updates an executable graph made of one from the other.
 #ifndef MOAT_CHECK_CHECK_GRAPH_LIST_H
 #define MOAT_CHECK_CHECK_GRAPH_LIST_H
 
@@ -25,8 +25,8 @@ struct check_graph_list {
     struct check_graph_node *nodes;
 };
 
-// Returns false if the driver refuses, the graph has too many nodes, or out of memory; then the list is empty.
-// It must be freed otherwise.
+// Returns false if the driver refuses, the graph has too many nodes, or out of memory; then the list is
+// empty. It must be freed otherwise.
 bool check_graph_list(CUgraph graph, struct check_graph_list *out);
 void check_graph_list_free(struct check_graph_list *list);
 

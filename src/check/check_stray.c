@@ -11,7 +11,8 @@
 #include "mode/mode.h"
 #include "track/track.h"
 
-// Relaxed: it is set before a kernel is launched that may use such memory, and read after the kernel's record.
+// Relaxed: it is set before a kernel is launched that may use such memory, and read after the kernel's
+// record.
 static _Atomic(bool) unseen;
 
 void check_stray_unseen(void)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Kernels that kernels launch. The host does not see their launches, so nobody could pass them bounds: a kernel
-// whose address is taken by a statement has one more copy, KCHECK_CHILD_PREFIX NAME, with the program's
-// parameters only. It looks the bounds of its roots up at its entry, as it does for parameters that have no
-// room among the host's. Checked code takes the address of that copy; code of the program's own kernels takes
-// what it took before.
+// Kernels that kernels launch. The host does not see their launches, so nobody could pass them bounds: a
+// kernel whose address is taken by a statement has one more copy, KCHECK_CHILD_PREFIX NAME, with the
+// program's parameters only. It looks the bounds of its roots up at its entry, as it does for parameters that
+// have no room among the host's. Checked code takes the address of that copy; code of the program's own
+// kernels takes what it took before.
 //
 // Addresses of kernels in the initial values of variables stay what they are: both kinds of code read them.
 #include <errno.h>

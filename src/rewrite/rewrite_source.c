@@ -122,8 +122,8 @@ static int add_unmeasured(struct rewrite_source *s, const void *image, unsigned 
 }
 
 // With -rdc the list holds the PTX of the objects; data holds only their linked machine code. Behind the
-// program's own objects there may be libraries whose PTX is for other architectures only, such as the device's
-// runtime: they are the driver's to find.
+// program's own objects there may be libraries whose PTX is for other architectures only, such as the
+// device's runtime: they are the driver's to find.
 static int add_list(struct rewrite_source *s, const void *const *list, unsigned arch, struct diag_sink *sink)
 {
     for (unsigned i = 0;; i++) {

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # Accesses of memory that moat does not know, under --mode=check: the driver is asked, and where it knows none
-# and nothing else can be there, the access is an error; else it is counted. On a GPU the driver may know more.
+# and nothing else can be there, the access is an error; else it is counted. On a GPU the driver may know
+# more.
 set -u
 . test/guard/check.bash
 compile 80 check_strays
