@@ -24,7 +24,7 @@ enum check_stray {
 // Asks in the context in which the kernel ran.
 enum check_stray check_stray_ask(const struct error_ring_record *r, const struct context *ctx);
 
-// From now on kernels may get memory that neither moat nor the driver tells of.
+// From now on kernels may get memory that is unknown to moat and to the driver.
 void check_stray_unseen(void);
 
 #endif
