@@ -109,6 +109,7 @@ static void keep(const void *handle, enum kernels_kind kind, const void *owner, 
                                .rest = variant_of(rest, kind, owner, k),
                                .checks = checks,
                                .prove = check_prove_found(checks)};
+    c->idle = c->prove && check_prove_is_idle(c->prove);
     for (uint32_t i = 0; i < checks->nparams && i < KERNELS_PARAMETERS; i++)
         layout[i] =
             (struct kernels_parameter){(uint16_t)checks->params[i].offset, (uint16_t)checks->params[i].size};
@@ -454,6 +455,11 @@ void check_launch(const struct launch_call *l)
     if (!w.kernel) {
         check_race_launch(l, NULL, NULL, 0);
         launch_bare(l);
+        return;
+    }
+    if (w.kernel->idle && !l->node && guard.options.proofs == OPTION_PROOFS_ON && !check_race_is_on()) {
+        guard_count(GUARD_CHECK_PROVED);
+        guard_count(GUARD_CHECK_LAUNCHES);
         return;
     }
     if (!check_host_launch() || !launch_call_parameters(l, &w.bytes, &w.size)) {

@@ -148,11 +148,6 @@ static void limit_set(CUlimit limit)
 
 // --- launches ----------------------------------------------------------------------------------------------
 
-static void poll(void)
-{
-    check_report_read(false);
-}
-
 static void waited(enum driver_id call, uint64_t ended)
 {
     check_report_read(ended != 0);
@@ -198,7 +193,7 @@ const struct mode check_mode = {
     .graph_updated = check_graph_updated,
     .graph_ends = check_graph_ends,
     .exec_ends = check_graph_exec_ends,
-    .poll = poll,
+    .poll = check_report_poll,
     .waited = waited,
     .order = order,
 };

@@ -23,6 +23,9 @@ struct check_prove;
 // Returns NULL if a proof would save nothing, or out of memory.
 const struct check_prove *check_prove_found(const struct pass_check_kernel *kernel);
 
+// Returns whether the kernel accesses nothing that is checked.
+bool check_prove_is_idle(const struct check_prove *p);
+
 // What a proof says of a launch: nothing; that the accesses are right which the rest variant leaves out; that
 // all are.
 enum check_proved { CHECK_PROVED_NOTHING, CHECK_PROVED_REST, CHECK_PROVED_ALL };

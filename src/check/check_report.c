@@ -530,10 +530,20 @@ void check_report_read(bool all)
         check_host_rings(read_one, &all, all);
 }
 
+// Relaxed: whoever does not see it yet reads the rings too.
+static _Atomic(bool) watched;
+
+void check_report_poll(void)
+{
+    if (!atomic_load_explicit(&watched, memory_order_relaxed))
+        check_report_read(false);
+}
+
 // Reports what kernels find while they run and the program waits elsewhere.
 static void *watch(void *unused)
 {
     const struct timespec pause = {.tv_nsec = PAUSE};
+    atomic_store_explicit(&watched, true, memory_order_relaxed);
     while (check_host_on) {
         check_report_read(false);
         kheap_watch_read_all(false);

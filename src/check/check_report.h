@@ -12,6 +12,8 @@ struct error_ring_record;
 void check_report_start(void);
 // Reads the rings of all contexts. `all`: completely; else only where the next record is there already.
 void check_report_read(bool all);
+// Reads them where the next record is there already, unless a thread does.
+void check_report_poll(void);
 // Adds what was counted on the devices since the last call to the summary and to the errors that were
 // reported.
 void check_report_count(void);

@@ -12,6 +12,7 @@
 #define BEGIN(symbol, mode, parameters, arguments) \
     CUresult hook_##symbol parameters              \
     {                                              \
+        capture_rule_begins();                     \
         CUresult r = guard.real.symbol arguments;  \
         if (!r && guard.watching)                  \
             capture_rule_begun(q, mode);           \
