@@ -327,8 +327,9 @@ static uint64_t now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-// Returns how many evaluations the next one stands for in the sum of their times; 0: it is not timed. The first
-// ones of a thread are timed each, later ones by a sample, since the clock takes as long as a remembered answer.
+// Returns how many evaluations the next one stands for in the sum of their times; 0: it is not timed. The
+// first ones of a thread are timed each, later ones by a sample, since the clock takes as long as a
+// remembered answer.
 static unsigned is_timed(void)
 {
     enum { EACH = 64, SAMPLE = 16 };

@@ -90,5 +90,7 @@ enum check_stray check_stray_ask(const struct error_ring_record *r, const struct
     context_leave(pushed);
     if (host)  // the program may have released it since
         return host_memory_name(r->address, name, sizeof name) ? CHECK_STRAY_HOST : CHECK_STRAY_UNKNOWN;
-    return is == CHECK_STRAY_NOBODYS && !placed && may_be_unseen() ? CHECK_STRAY_UNKNOWN : is;
+    // A device that skips wrong accesses itself reports those that it notices.
+    bool unknown = guard.real_skipped || may_be_unseen();
+    return is == CHECK_STRAY_NOBODYS && !placed && unknown ? CHECK_STRAY_UNKNOWN : is;
 }
