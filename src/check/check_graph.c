@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "base/mem.h"
+#include "check/check_graph_list.h"
 #include "check/check_kernel.h"
 #include "check/check_launch.h"
 #include "context/context.h"
@@ -17,7 +18,6 @@
 #include "track/track.h"
 
 enum {
-    MOST_NODES = 1 << 14,  // a graph with more is left as it is
     CHAINS = 256,
     MOST_CAPTURED = 4096,
 };
@@ -37,6 +37,7 @@ struct node {
     uint64_t set;
     enum runs runs;
     bool failed;  // a proof has not held once
+    bool rigid;   // its blocks run together
     size_t size;
     char *bytes;  // the program's parameters
 };
@@ -46,8 +47,9 @@ struct exec {
     struct exec *next;
     CUgraphExec handle;
     CUgraph graph;
-    bool destroyed;   // the program has destroyed the graph
-    uint64_t losses;  // of track.h: when all nodes were looked at
+    struct check_graph_list list;  // of the graph, when it was instantiated
+    bool destroyed;                // the program has destroyed the graph
+    uint64_t losses;               // of track.h: when all nodes were looked at
     uint64_t runs[RUNS_COUNT];
     size_t nnodes;
     struct node *nodes;
@@ -86,6 +88,7 @@ static void free_exec(struct exec *e)
 {
     for (size_t i = 0; i < e->nnodes; i++)
         mem_free(e->nodes[i].bytes);
+    check_graph_list_free(&e->list);
     mem_free(e->nodes);
     mem_free(e);
 }
@@ -146,7 +149,8 @@ static void choose(struct choice *c, struct node *n)
         check_launch_set_proved(n->launch, k->prove, n->failed ? CHECK_PROVED_NOTHING : proved);
     if (proved == CHECK_PROVED_ALL && !both)
         *c = (struct choice){.runs = RUNS_BARE, .handle = n->own->handle};
-    else if (proved && !both && k->rest.handle && check_kernel_fits(&l, &k->rest, k->checks->rest.npairs))
+    else if (proved && !both && !n->rigid && k->rest.handle &&
+             check_kernel_fits(&l, &k->rest, k->checks->rest.npairs))
         choose_variant(c, n, RUNS_REST, true);
     else
         choose_variant(c, n, RUNS_FULL, true);
@@ -304,11 +308,11 @@ static bool has_attribute(CUgraphNode node, CUkernelNodeAttrID id)
                                                               : v.deviceUpdatableKernelNode.deviceUpdatable;
 }
 
-static bool is_special(CUgraphNode node)
+// Returns whether a node's blocks have to fit together.
+static bool is_rigid(CUgraphNode node)
 {
     return has_attribute(node, CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE) ||
-           has_attribute(node, CU_KERNEL_NODE_ATTRIBUTE_CLUSTER_DIMENSION) ||
-           has_attribute(node, CU_KERNEL_NODE_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE);
+           has_attribute(node, CU_KERNEL_NODE_ATTRIBUTE_CLUSTER_DIMENSION);
 }
 
 static size_t size_of(const struct pass_check_kernel *checks)
@@ -317,11 +321,13 @@ static size_t size_of(const struct pass_check_kernel *checks)
     return checks->nparams ? end[-1].offset + end[-1].size : 0;
 }
 
-// Fills a node from what the driver says of it. Returns false if it is not to be kept.
+// Fills a node of an executable graph from what the driver says of the node that it was made from, or updated
+// from. Returns false if it is not to be kept.
 static bool read_node(CUgraphNode handle, struct node *n)
 {
     CUDA_KERNEL_NODE_PARAMS p = {.func = NULL};
-    if (guard.real.cuGraphKernelNodeGetParams_v2(handle, &p) || !p.kernelParams || is_special(handle))
+    if (guard.real.cuGraphKernelNodeGetParams_v2(handle, &p) || !p.kernelParams ||
+        has_attribute(handle, CU_KERNEL_NODE_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE))
         return false;
     const void *variant = handle_of(&p);
     const struct kernel *own = variant ? kernels_own(kernels_find(variant)) : NULL;
@@ -344,6 +350,7 @@ static bool read_node(CUgraphNode handle, struct node *n)
                        .shared = p.sharedMemBytes,
                        .context = p.ctx,
                        .launch = hidden.launch,
+                       .rigid = is_rigid(handle),
                        .size = size,
                        .bytes = bytes};
     struct choice c;
@@ -352,48 +359,40 @@ static bool read_node(CUgraphNode handle, struct node *n)
     return true;
 }
 
-// Reads the kernel nodes of a graph. Returns false if the graph holds memory nodes.
-static bool read_nodes(struct exec *e, const CUgraphNode *nodes, size_t n)
+// Returns the kernel nodes of a list that are to be kept, under the handles of an equal list, which are those
+// of the executable graph. Returns NULL if out of memory.
+static struct node *read_nodes(const struct check_graph_list *from, const struct check_graph_list *as,
+                               size_t *kept)
 {
-    for (size_t i = 0; i < n; i++) {
-        CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-        if (guard.real.cuGraphNodeGetType(nodes[i], &type) || type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
-            type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-            return false;
-        if (type == CU_GRAPH_NODE_TYPE_KERNEL && read_node(nodes[i], &e->nodes[e->nnodes]))
-            e->nnodes++;
-    }
-    return true;
+    struct node *nodes = mem_zalloc(from->count + 1, sizeof *nodes);
+    *kept = 0;
+    for (size_t i = 0; nodes && i < from->count; i++)
+        if (from->nodes[i].type == CU_GRAPH_NODE_TYPE_KERNEL &&
+            read_node(from->nodes[i].handle, &nodes[*kept]))
+            nodes[(*kept)++].handle = as->nodes[i].handle;
+    return nodes;
 }
 
 // Makes a record of an executable graph. Returns NULL if there is nothing to keep, or out of memory.
 static struct exec *read_graph(CUgraphExec handle, CUgraph graph)
 {
-    size_t n = 0;
-    if (guard.real.cuGraphGetNodes(graph, NULL, &n) || !n || n > MOST_NODES)
-        return NULL;
-    CUgraphNode *nodes = mem_zalloc(n, sizeof *nodes);
     struct exec *e = mem_zalloc(1, sizeof *e);
-    struct node *kept = mem_zalloc(n, sizeof *kept);
-    if (e)
-        *e = (struct exec){.handle = handle, .graph = graph, .losses = UINT64_MAX, .nodes = kept};
-    bool right = nodes && e && kept && !guard.real.cuGraphGetNodes(graph, nodes, &n) &&
-                 read_nodes(e, nodes, n) && e->nnodes;
-    mem_free(nodes);
-    if (right)
+    if (!e)
+        return NULL;
+    *e = (struct exec){.handle = handle, .graph = graph, .losses = UINT64_MAX};
+    if (check_graph_list(graph, &e->list))
+        e->nodes = read_nodes(&e->list, &e->list, &e->nnodes);
+    if (e->nodes && e->nnodes)
         return e;
-    if (e)
-        free_exec(e);
-    else
-        mem_free(kept);
+    free_exec(e);
     return NULL;
 }
 
 static bool driver_can(void)
 {
     const struct driver *d = &guard.real;
-    return d->cuGraphGetNodes && d->cuGraphNodeGetType && d->cuGraphKernelNodeGetParams_v2 &&
-           d->cuGraphKernelNodeGetAttribute && d->cuGraphExecKernelNodeSetParams_v2 && d->cuGraphDestroy;
+    return d->cuGraphKernelNodeGetParams_v2 && d->cuGraphKernelNodeGetAttribute &&
+           d->cuGraphExecKernelNodeSetParams_v2 && d->cuGraphDestroy;
 }
 
 // Requires the lock. Forgets an executable graph. Returns a graph that nobody needs any more, or NULL.
@@ -433,13 +432,90 @@ void check_graph_made(CUgraphExec handle, CUgraph graph, unsigned long long flag
 
 // --- changes -----------------------------------------------------------------------------------------------
 
-void check_graph_updated(CUgraphExec handle)
+// What an update from a graph makes of an executable graph, or of the graph of one of its child nodes.
+struct update {
+    struct check_graph_list have, from;
+    struct node *nodes;  // NULL: which node got which kernel is not known
+    size_t count;
+};
+
+static void read_update(struct update *u, CUgraph graph, CUgraph from)
 {
+    if (check_graph_list(graph, &u->have) && check_graph_list(from, &u->from) &&
+        check_graph_list_equal(&u->have, &u->from))
+        u->nodes = read_nodes(&u->from, &u->have, &u->count);
+}
+
+static void free_update(struct update *u)
+{
+    for (size_t i = 0; i < u->count; i++)
+        mem_free(u->nodes[i].bytes);
+    mem_free(u->nodes);
+    check_graph_list_free(&u->have);
+    check_graph_list_free(&u->from);
+}
+
+// Returns the nodes of a child node's graph as they were when the executable graph was instantiated, of all
+// of it for NULL. There are none if the child was no node of it.
+static struct check_graph_list part_of(const struct exec *e, CUgraphNode child)
+{
+    size_t at = 0;
+    if (!child)
+        return e->list;
+    while (at < e->list.count && e->list.nodes[at].handle != child)
+        at++;
+    return (struct check_graph_list){.count = at < e->list.count ? e->list.nodes[at].below : 0,
+                                     .nodes = e->list.nodes + at + 1};
+}
+
+static bool has_handles_of(const struct check_graph_list *a, const struct check_graph_list *b)
+{
+    for (size_t i = 0; i < a->count && a->count == b->count; i++)
+        if (a->nodes[i].handle != b->nodes[i].handle)
+            return false;
+    return a->count == b->count;
+}
+
+// Takes the nodes out that were updated, which the driver has set to what their new graph holds: the variants
+// that check everything. Those whose kernels are known are kept again.
+static void apply_update(struct exec *e, CUgraphNode child, struct update *u)
+{
+    struct check_graph_list part = part_of(e, child);
+    for (size_t i = 0; i < part.count; i++) {
+        struct node *n = find_node(e, part.nodes[i].handle);
+        if (!n)
+            continue;
+        mem_free(n->bytes);
+        *n = e->nodes[--e->nnodes];
+    }
+    if (u->nodes && has_handles_of(&part, &u->have)) {
+        memcpy(e->nodes + e->nnodes, u->nodes, u->count * sizeof *u->nodes);
+        e->nnodes += u->count;
+        u->count = 0;
+    }
+    e->losses = UINT64_MAX;
+    settle(e);
+}
+
+void check_graph_updated(CUgraphExec handle, CUgraphNode child, CUgraph from)
+{
+    struct update u = {.nodes = NULL};
     lock_take(&lock);
-    CUgraph unneeded = forget(handle);
+    const struct exec *kept = *place_of(handle);
+    CUgraph graph = kept ? kept->graph : NULL;
     lock_give(&lock);
-    if (unneeded)
-        guard.real.cuGraphDestroy(unneeded);
+    if (!graph)
+        return;
+    CUstreamCaptureMode mode = context_capture_relax();
+    if (!child || !guard.real.cuGraphChildGraphNodeGetGraph(child, &graph))
+        read_update(&u, graph, from);
+    context_capture_restore(mode);
+    lock_take(&lock);
+    struct exec *e = *place_of(handle);
+    if (e)
+        apply_update(e, child, &u);
+    lock_give(&lock);
+    free_update(&u);
 }
 
 CUgraph check_graph_exec_ends(CUgraphExec handle)

@@ -11,10 +11,13 @@
 // A node of an executable graph can only be set by the handle of the node that it was made from. So a graph
 // that the program destroys stays with the driver until the executable ones that were made from it are gone.
 //
-// Left as they were, with lookups of every root: nodes of child graphs and of conditional nodes, cooperative
-// ones and those with clusters, which nodes' attributes request, those that kernels may update, executable
-// graphs that kernels may launch, those whose graph holds memory nodes, and those that are updated from
-// another graph.
+// An executable graph that is updated from another graph has the kernels of that one, which then are set anew
+// in the same way. Which of them a node has is known if both graphs have the same nodes and dependencies in
+// the same order (check_graph_list.h), as a program's that makes them by the same code; else they are left.
+//
+// Left as they were, with lookups of every root: nodes of conditional nodes' graphs, those that kernels may
+// update, and executable graphs that kernels may launch. Nodes that are cooperative or have clusters get no
+// variant that checks a part, which may need more room than their kernels do.
 #ifndef MOAT_CHECK_CHECK_GRAPH_H
 #define MOAT_CHECK_CHECK_GRAPH_H
 
@@ -26,7 +29,7 @@ struct launch_call;
 
 // Members of the mode, see mode.h.
 void check_graph_made(CUgraphExec exec, CUgraph graph, unsigned long long flags);
-void check_graph_updated(CUgraphExec exec);
+void check_graph_updated(CUgraphExec exec, CUgraphNode child, CUgraph from);
 bool check_graph_ends(CUgraph graph, CUresult *r);
 CUgraph check_graph_exec_ends(CUgraphExec exec);
 void check_graph_node_set(const struct launch_call *l);

@@ -676,6 +676,20 @@ const struct pass_check_kernel *check_host_kernel(const void *handle, const char
     return found;
 }
 
+const struct pass_check *check_host_part(const void *handle, const struct pass_check_kernel *kernel,
+                                         uint64_t *number)
+{
+    struct modules_row *row = handle ? modules_take(client, handle) : NULL;
+    const struct pass_check *found = NULL;
+    *number = row ? ((struct module *)row->data[client])->number : 0;
+    for (unsigned i = 0; row && i < row->nparts && !found; i++) {
+        const struct pass_check *c = row->parts[i]->check;
+        found = c && kernel >= c->kernels && kernel < c->kernels + c->nkernels ? c : NULL;
+    }
+    modules_give(client, row);
+    return found;
+}
+
 bool check_host_is_checked(const void *handle)
 {
     struct modules_row *row = handle ? modules_hold(handle) : NULL;

@@ -25,6 +25,7 @@ struct check_kernel {
     struct check_variant full, rest;
     const struct pass_check_kernel *checks;
     const struct check_prove *prove;  // NULL: a proof would save nothing
+    bool idle;                        // it accesses nothing that is checked
 };
 
 // The hidden parameter of a variant; it ends behind the variant's pairs.

@@ -30,6 +30,8 @@ enum {
     NAME = 4096,    // bytes of a kernel's name, with the prefix
 };
 
+check_launch_foretell_fn *check_launch_foretells;
+
 static unsigned data_number;
 static struct slab_pool pool = SLAB_POOL(struct check_kernel);
 
@@ -107,6 +109,7 @@ static void keep(const void *handle, enum kernels_kind kind, const void *owner, 
                                .rest = variant_of(rest, kind, owner, k),
                                .checks = checks,
                                .prove = check_prove_found(checks)};
+    c->idle = c->prove && check_prove_is_idle(c->prove);
     for (uint32_t i = 0; i < checks->nparams && i < KERNELS_PARAMETERS; i++)
         layout[i] =
             (struct kernels_parameter){(uint16_t)checks->params[i].offset, (uint16_t)checks->params[i].size};
@@ -217,6 +220,8 @@ static _Atomic uint32_t foreseen_next;
 static void note_certain(uint64_t number, const struct check_certain *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
+        if (!c->at[i].needs && !c->at[i].before)
+            continue;
         uint32_t to = atomic_fetch_add_explicit(&foreseen_next, 1, memory_order_relaxed) % CERTAIN;
         atomic_store_explicit(&foreseen[to].number, 0, memory_order_relaxed);
         atomic_store_explicit(&foreseen[to].site, c->at[i].site, memory_order_relaxed);
@@ -372,10 +377,11 @@ struct launching {
     bool deferred;
     enum check_proved proved;
     struct check_certain certain;
+    uint64_t number;  // of the launch, as note_launch gave it; 0: none yet
 };
 
 // Launches a variant in place of the kernel, by the buffers' bounds. Returns false if it does not fit.
-static bool launch_variant(const struct launching *w, bool rest)
+static bool launch_variant(struct launching *w, bool rest)
 {
     const struct check_kernel *k = w->kernel;
     const struct check_variant *v = rest ? &k->rest : &k->full;
@@ -386,7 +392,7 @@ static bool launch_variant(const struct launching *w, bool rest)
     // What the rest variant does not check cannot be reported.
     uint64_t number =
         note_launch(w->l->call, w->l->function, k->prove, rest ? CHECK_PROVED_NOTHING : w->proved);
-    note_certain(number, &w->certain);
+    w->number = number;
     hidden.head = (struct kcheck_hidden){number, 0};
     const struct kernel *own = w->deferred && !w->l->node ? kernels_find(w->l->function) : NULL;
     if (own && atomic_load_explicit(&own->kind, memory_order_acquire) == KERNELS_KERNEL)
@@ -405,12 +411,12 @@ static bool launch_variant(const struct launching *w, bool rest)
 enum check_proved check_kernel_proved(const struct launch_call *l, const struct check_kernel *k,
                                       const void *bytes, size_t size, struct check_certain *certain)
 {
-    bool can = guard.options.proofs != OPTION_PROOFS_OFF && k->prove && fits_block(l, &k->full);
+    bool can = guard.options.proofs != OPTION_PROOFS_OFF && k->prove;
     return can ? check_prove_holds(k->prove, l, bytes, size, certain) : CHECK_PROVED_NOTHING;
 }
 
 // Launches without the checks that a proof spares, if it can.
-static bool launch_proved(const struct launching *w)
+static bool launch_proved(struct launching *w)
 {
     if (!w->proved || guard.options.proofs == OPTION_PROOFS_CHECK)
         return false;
@@ -422,6 +428,18 @@ static bool launch_proved(const struct launching *w)
         return false;
     guard_count(GUARD_CHECK_PROVED_PART);
     return true;
+}
+
+// Reports what is certain to go wrong, also if the kernel runs unchecked.
+static void foretell(struct launching *w)
+{
+    if (!w->number) {
+        w->number = note_launch(w->l->call, w->l->function, NULL, CHECK_PROVED_NOTHING);
+        save(w->number, w->l, w->bytes, w->size);
+    }
+    note_certain(w->number, &w->certain);
+    if (!w->l->node && check_launch_foretells)  // a node runs later, with other buffers perhaps
+        check_launch_foretells(w->l, w->kernel, &w->certain, w->number, w->bytes, w->size);
 }
 
 void check_launch(const struct launch_call *l)
@@ -439,12 +457,18 @@ void check_launch(const struct launch_call *l)
         launch_bare(l);
         return;
     }
+    if (w.kernel->idle && !l->node && guard.options.proofs == OPTION_PROOFS_ON && !check_race_is_on()) {
+        guard_count(GUARD_CHECK_PROVED);
+        guard_count(GUARD_CHECK_LAUNCHES);
+        return;
+    }
     if (!check_host_launch() || !launch_call_parameters(l, &w.bytes, &w.size)) {
         check_race_launch(l, NULL, NULL, 0);
         launch_unfit(l);
         return;
     }
     w.certain.n = 0;
+    w.number = 0;
     w.deferred = is_deferred(l, w.kernel);
     w.proved =
         w.deferred ? CHECK_PROVED_NOTHING : check_kernel_proved(l, w.kernel, w.bytes, w.size, &w.certain);
@@ -455,6 +479,8 @@ void check_launch(const struct launch_call *l)
         guard_count(GUARD_CHECK_LAUNCHES);
     else
         launch_unfit(l);
+    if (w.certain.n)
+        foretell(&w);
     if (checked && !w.proved)
         guard_count(GUARD_CHECK_UNPROVED);
     if (checked && w.proved && guard.options.proofs == OPTION_PROOFS_CHECK)

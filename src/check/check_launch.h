@@ -39,6 +39,14 @@ struct check_launch_saved {
 // Returns false if it is no longer known, had more parameters, or is part of a graph.
 bool check_launch_saved(uint64_t number, struct check_launch_saved *out);
 
+// Reports what a launch is certain to do wrong, before it is made. NULL: nothing is reported. The launch is
+// known by its number, with the bytes of its parameters.
+struct check_kernel;
+typedef void check_launch_foretell_fn(const struct launch_call *l, const struct check_kernel *k,
+                                      const struct check_certain *c, uint64_t number, const void *bytes,
+                                      size_t size);
+extern check_launch_foretell_fn *check_launch_foretells;
+
 // Finds what was known of the access at a site before the launch: that it is outside of its buffer. Stores
 // one row. Returns false if nothing was known.
 bool check_launch_was_certain(uint64_t number, uint32_t site, struct check_certain *out);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // --mode=check as the hooks see it.
+#include "check/check_certain.h"
 #include "check/check_graph.h"
 #include "check/check_host.h"
 #include "check/check_launch.h"
 #include "check/check_prove.h"
 #include "check/check_race.h"
 #include "check/check_report.h"
+#include "check/check_stray.h"
 #include "check/check_unchecked.h"
 #include "core/guard.h"
 #include "launch/launch_call.h"
@@ -19,8 +21,10 @@ static bool start(void)
                                                                    : NULL;
     if (why)
         guard_report_note("--mode=check cannot check: %s", why);
-    else
+    if (!why) {
         check_report_start();
+        check_certain_start();
+    }
     return !why;
 }
 
@@ -114,6 +118,8 @@ static void module_loaded(const struct rewrite_module *module)
     for (unsigned i = 0; i < module->nparts; i++)
         if (module->parts[i]->check) {
             count_sites(module->parts[i]->check);
+            if (module->parts[i]->check->foreign)
+                check_stray_unseen();
             any = true;
         }
     if (any)
@@ -142,11 +148,6 @@ static void limit_set(CUlimit limit)
 
 // --- launches ----------------------------------------------------------------------------------------------
 
-static void poll(void)
-{
-    check_report_read(false);
-}
-
 static void waited(enum driver_id call, uint64_t ended)
 {
     check_report_read(ended != 0);
@@ -154,6 +155,13 @@ static void waited(enum driver_id call, uint64_t ended)
         check_report_ended();
     check_host_waited(ended);
     check_host_find_heaps();
+}
+
+static void order(enum mode_order what)
+{
+    if (what == MODE_ORDER_GRAPHICS)
+        check_stray_unseen();
+    check_race_order(what);
 }
 
 const struct mode check_mode = {
@@ -185,7 +193,7 @@ const struct mode check_mode = {
     .graph_updated = check_graph_updated,
     .graph_ends = check_graph_ends,
     .exec_ends = check_graph_exec_ends,
-    .poll = poll,
+    .poll = check_report_poll,
     .waited = waited,
-    .order = check_race_order,
+    .order = order,
 };

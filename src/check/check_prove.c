@@ -13,6 +13,7 @@
 #include "core/lock.h"
 #include "flow/judge.h"
 #include "flow/proof_memo.h"
+#include "kcheck/kcheck.h"
 #include "launch/launch_call.h"
 #include "track/track.h"
 
@@ -21,6 +22,10 @@ struct buffer {
     bool looked_up;
     uint64_t pointer;  // 0 for variables
     struct judge_buffer judged;
+    // Of what is not known: enum kcheck_kind of every access by way of it; 0: there may be none. Then also
+    // the buffer that was freed.
+    uint32_t lost;
+    uint64_t base;
 };
 
 // Memory for one evaluation: the buffers, and the work area of proof_eval. The lock also protects the memos
@@ -160,21 +165,57 @@ const struct check_prove *check_prove_found(const struct pass_check_kernel *kern
 
 // --- launches ----------------------------------------------------------------------------------------------
 
+bool check_prove_has_end(enum track_family family)
+{
+    switch (family) {
+    case TRACK_PLAIN:
+    case TRACK_PITCH:
+    case TRACK_MANAGED:
+    case TRACK_POOL:
+    case TRACK_PINNED:
+    case TRACK_ANNOUNCED: return true;
+    default: return false;
+    }
+}
+
+// Says what is known of a pointer that is in no live buffer. Blocks that are freed in the order of a stream
+// may be used by kernels of others.
+static struct buffer find_lost(const struct proof_root *root, uint64_t pointer)
+{
+    struct buffer found = {.looked_up = true, .pointer = pointer};
+    const struct track_block *b = pointer ? track_freed(pointer) : NULL;
+    if (!pointer)
+        found.lost = root->strong ? KCHECK_NULL : 0;
+    if (!b || !check_prove_has_end(b->facts.family) || b->facts.family == TRACK_POOL ||
+        track_live(pointer - 1))
+        return found;
+    found.lost = KCHECK_USE_FREED;
+    found.base = b->range.base;
+    found.judged.size = b->range.size;
+    return found;
+}
+
 // Finds the buffer of a root. Call it inside an epoch section.
 static struct buffer find(const struct proof_root *root, const struct proof_launch *l)
 {
     uint64_t pointer = 0;
     if (root->kind != PROOF_ROOT_PARAM)
-        return (struct buffer){true, 0, judge_variable(root, l->dynamic_shared)};
+        return (struct buffer){.looked_up = true, .judged = judge_variable(root, l->dynamic_shared)};
     if (root->at <= l->params_size && l->params_size - root->at >= sizeof pointer)
         memcpy(&pointer, (const char *)l->params + root->at, sizeof pointer);
     const struct track_block *b = pointer ? track_announced(pointer) : NULL;
     b = b || !pointer ? b : track_live(pointer);
+    if (!b)
+        return find_lost(root, pointer);
     // When memory of a graph is valid is unknown.
-    if (!b || b->facts.family == TRACK_GRAPH)
-        return (struct buffer){true, pointer, {.known = false}};
+    if (b->facts.family == TRACK_GRAPH)
+        return (struct buffer){.looked_up = true, .pointer = pointer};
     return (struct buffer){
-        true, pointer, {.known = true, .size = b->range.size, .into = pointer - b->range.base}};
+        .looked_up = true,
+        .pointer = pointer,
+        .judged = {.known = true, .size = b->range.size, .into = pointer - b->range.base},
+        .base = b->range.base,
+    };
 }
 
 // pointer: the root's value, 0 for variables.
@@ -208,6 +249,14 @@ static bool is_right(const struct check_prove *p, const struct proof_launch *l, 
            judge_bound(bound, &b->judged).verdict == JUDGE_INSIDE;
 }
 
+// Returns whether the access is checked by the root that its bound is relative to, and by no other.
+static bool is_own_root(const struct check_prove *p, uint32_t access, const struct proof_bound *bound)
+{
+    const struct proof_root *root = &p->proof.roots[bound->root];
+    uint32_t asked = p->asked[access].root;
+    return root->kind == PROOF_ROOT_PARAM ? root->strong && asked == root->at : asked == PASS_CHECK_ANY_ROOT;
+}
+
 // Finds accesses that are certain to be wrong. Call it inside an epoch section.
 static void find_certain(const struct check_prove *p, const struct proof_launch *l,
                          const struct proof_bound *bounds, struct buffer *buffers, struct check_certain *to)
@@ -217,15 +266,25 @@ static void find_certain(const struct check_prove *p, const struct proof_launch 
         if (p->asked[i].site == PASS_CHECK_UNASKED || b->verdict != PROOF_BOUNDED || !b->exact ||
             b->root == PROOF_NONE)
             continue;
-        if (!buffers[b->root].looked_up)
-            buffers[b->root] = find(&p->proof.roots[b->root], l);
-        struct judge_answer a = judge_bound(b, &buffers[b->root].judged);
-        if (a.verdict != JUDGE_OUTSIDE)
+        struct buffer *buffer = &buffers[b->root];
+        if (!buffer->looked_up)
+            *buffer = find(&p->proof.roots[b->root], l);
+        struct judge_answer a = judge_bound(b, &buffer->judged);
+        if (a.verdict != JUDGE_OUTSIDE && !buffer->lost)
             continue;
-        to->at[to->n].site = p->asked[i].site;
-        to->at[to->n].before = a.before;
-        to->at[to->n].needs = a.needs;
-        to->at[to->n++].size = buffers[b->root].judged.size;
+        to->at[to->n++] = (struct check_certain_row){
+            .site = p->asked[i].site,
+            .access = is_own_root(p, i, b) ? i : PROOF_NONE,
+            .kind = buffer->lost   ? buffer->lost
+                    : buffer->base ? KCHECK_LEFT
+                                   : KCHECK_OUTSIDE_VARIABLE,
+            .before = buffer->lost ? 0 : a.before,
+            .needs = buffer->lost ? 0 : a.needs,
+            .base = buffer->base,
+            .size = buffer->judged.size,
+            .pointer = buffer->pointer,
+            .bound = *b,
+        };
     }
 }
 
@@ -256,11 +315,27 @@ static enum check_proved evaluate(const struct check_prove *p, const struct proo
     return all ? CHECK_PROVED_ALL : rest ? CHECK_PROVED_REST : CHECK_PROVED_NOTHING;
 }
 
+bool check_prove_is_idle(const struct check_prove *p)
+{
+    return !p->asks;
+}
+
 static uint64_t now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+// Returns how many evaluations the next one stands for in the sum of their times; 0: it is not timed. The
+// first ones of a thread are timed each, later ones by a sample, since the clock takes as long as a
+// remembered answer.
+static unsigned is_timed(void)
+{
+    enum { EACH = 64, SAMPLE = 16 };
+    static __thread unsigned n __attribute__((tls_model("initial-exec")));
+    unsigned i = n++;
+    return i < EACH ? 1 : i % SAMPLE ? 0 : SAMPLE;
 }
 
 enum check_proved check_prove_holds(const struct check_prove *p, const struct launch_call *l,
@@ -275,11 +350,13 @@ enum check_proved check_prove_holds(const struct check_prove *p, const struct la
         certain->n = 0;
     if (!p->asks)  // the kernel accesses nothing that is checked
         return CHECK_PROVED_ALL;
-    uint64_t start = now();
+    unsigned timed = is_timed();
+    uint64_t start = timed ? now() : 0;
     lock_take(&p->area->lock);
     enum check_proved proved = evaluate(p, &launch, certain);
     lock_give(&p->area->lock);
-    guard_add(GUARD_CHECK_PROVING, now() - start);
+    if (timed)
+        guard_add(GUARD_CHECK_PROVING, timed * (now() - start));
     return proved;
 }
 

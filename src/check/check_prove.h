@@ -12,6 +12,7 @@
 
 #include "flow/proof.h"
 #include "pass/pass_check.h"
+#include "track/track.h"
 
 struct launch_call;
 
@@ -22,6 +23,9 @@ struct check_prove;
 // Returns NULL if a proof would save nothing, or out of memory.
 const struct check_prove *check_prove_found(const struct pass_check_kernel *kernel);
 
+// Returns whether the kernel accesses nothing that is checked.
+bool check_prove_is_idle(const struct check_prove *p);
+
 // What a proof says of a launch: nothing; that the accesses are right which the rest variant leaves out; that
 // all are.
 enum check_proved { CHECK_PROVED_NOTHING, CHECK_PROVED_REST, CHECK_PROVED_ALL };
@@ -29,16 +33,23 @@ enum check_proved { CHECK_PROVED_NOTHING, CHECK_PROVED_REST, CHECK_PROVED_ALL };
 const struct proof *check_prove_proof(const struct check_prove *p);
 
 // Accesses of a launch that is not proved which some thread is certain to make outside of the buffer or
-// variable, if it comes that far; the first ones.
+// variable, if it comes that far; the first ones. check_certain.h reports them.
 enum { CHECK_CERTAIN = 4 };
+struct check_certain_row {
+    uint32_t site;
+    uint32_t access;         // in the proof; PROOF_NONE: the judge knows better
+    uint32_t kind;           // enum kcheck_kind
+    uint64_t before, needs;  // of judge.h
+    uint64_t base, size;     // of the buffer; base is 0 for variables
+    uint64_t pointer;        // the root's value, 0 for variables
+    struct proof_bound bound;
+};
 struct check_certain {
     uint32_t n;
-    struct {
-        uint32_t site;
-        uint64_t before, needs;  // of judge.h
-        uint64_t size;           // of the buffer
-    } at[CHECK_CERTAIN];
+    struct check_certain_row at[CHECK_CERTAIN];
 };
+// Returns whether an access by way of a pointer into such memory is wrong wherever it leaves its block.
+bool check_prove_has_end(enum track_family family);
 
 // bytes: the program's parameters. certain: NULL if not wanted.
 enum check_proved check_prove_holds(const struct check_prove *p, const struct launch_call *l,

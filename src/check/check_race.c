@@ -66,7 +66,7 @@ void check_race_after_fork(void)
     on = false;
 }
 
-static bool is_on(void)
+bool check_race_is_on(void)
 {
     return atomic_load_explicit(&on, memory_order_relaxed) &&
            !atomic_load_explicit(&never, memory_order_relaxed);
@@ -118,12 +118,13 @@ static void all_ended(void)
 
 void check_race_order(enum mode_order what)
 {
-    if (!is_on())
+    if (!check_race_is_on())
         return;
     int saved = errno;
     switch (what) {
     case MODE_ORDER_RECORD: raise_to(&recorded, now()); break;
     case MODE_ORDER_EVENT: event_used(); break;
+    case MODE_ORDER_GRAPHICS:
     case MODE_ORDER_ALL: raise_to(&in_order, now()); break;
     case MODE_ORDER_ENDED: all_ended(); break;
     case MODE_ORDER_NEVER: atomic_store_explicit(&never, true, memory_order_relaxed); break;
@@ -226,7 +227,7 @@ static void keep_launch(const struct launch_call *l, const struct check_prove *p
 void check_race_launch(const struct launch_call *l, const struct check_prove *plain, const void *parameters,
                        size_t size)
 {
-    if (!is_on() || l->node)
+    if (!check_race_is_on() || l->node)
         return;
     if (!l->function || launch_call_is_captured(l)) {  // a graph may do anything
         check_race_order(l->function ? MODE_ORDER_ALL : MODE_ORDER_NEVER);
@@ -365,7 +366,7 @@ void check_race_free(uint64_t base, CUstream stream, bool per_thread)
     bool legacy = is_legacy(stream, per_thread);
     struct track_copy copy;
     bool known = false;
-    if (!is_on())
+    if (!check_race_is_on())
         return;
     int saved = errno;
     unsigned section = epoch_enter();

@@ -33,6 +33,8 @@ void check_race_alloc(CUstream stream, bool per_thread);
 void check_race_order(enum mode_order what);
 // A kernel is about to be launched. plain: its proof, if it covers all that the kernel accesses, and the
 // kernel cannot wait for another one; else NULL. parameters: the program's.
+// Returns whether launches are looked at: from the first allocation in the order of a stream on.
+bool check_race_is_on(void);
 void check_race_launch(const struct launch_call *l, const struct check_prove *plain, const void *parameters,
                        size_t size);
 // The buffer at base is about to be freed in the order of a stream; it is known as freed already.

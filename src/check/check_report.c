@@ -13,6 +13,7 @@
 #include "check/check_explain.h"
 #include "check/check_host.h"
 #include "check/check_launch.h"
+#include "check/check_stray.h"
 #include "context/context_copy.h"
 #include "core/epoch.h"
 #include "core/guard.h"
@@ -38,6 +39,7 @@ enum {
 struct counted {
     uint64_t keys[KCHECK_COUNTERS];    // of reports; 0: none
     uint64_t counts[KCHECK_COUNTERS];  // that were added
+    uint8_t strays[KCHECK_COUNTERS];   // without a key: enum check_stray
 };
 static struct counted *counted[CONTEXT_CONTEXTS];
 static bool ended;  // an error has ended its kernel: --on-error=trap
@@ -47,6 +49,7 @@ static struct stray {
     struct context *context;
 } kept[STRAYS];
 static _Atomic uint64_t nkept;  // since all launches had ended; relaxed, written under the lock
+static bool asked;              // the stray that is being reported is nobody's for certain
 static bool fault_known;        // the device has described the fault that is being reported
 
 void check_report_after_fork(void)
@@ -262,15 +265,14 @@ static enum report_type type_of(const struct error_ring_record *r, const struct 
     }
 }
 
-// Describes who called a function in which an access is wrong, as far as it is known.
-static const char *callers(void)
+// Describes who called a function in which an access is wrong, or launched the kernel, as far as it is known.
+static const char *callers(const char *introduction)
 {
     enum { KERNELS = 8 };
     static char note[2000];  // under the lock
     const char *names[KERNELS];
     unsigned n = launch_ring_recent(names, KERNELS);
-    launch_ring_print(note, sizeof note, 0, "the kernel that called it is not known; launched last:", names,
-                      n);
+    launch_ring_print(note, sizeof note, 0, introduction, names, n);
     return n ? note : NULL;
 }
 
@@ -362,15 +364,29 @@ static bool is_placed(uint64_t address)
            mode_ask(address + KCHECK_GRANULE, &answer) != MODE_NOT_OURS;
 }
 
-// Returns the key of the report.
-static uint64_t report(const struct error_ring_record *r, const struct context *ctx)
+// Describes an access of memory that nobody has: the table and the driver know none.
+static void add_nobodys(struct guard_finding *f)
+{
+    f->note = "neither moat nor the driver knows a buffer there, and the access was made";
+}
+
+// What a record does not say if the kernel has not run yet.
+struct before {
+    bool thread_known, nowhere;
+};
+
+// before: NULL if a kernel has written the record. Returns the key of the report.
+static uint64_t report(const struct error_ring_record *r, const struct context *ctx,
+                       const struct before *before)
 {
     static struct driver_fault fault;  // under the lock; too large for the program's stacks
     uint64_t what = r->payload[0], flags = what >> 48;
     const struct pass_check *checks = check_host_sites(r->payload[5], r->site);
     uint32_t number = r->site & ((1u << KCHECK_SITE_BITS) - 1);
     const struct pass_check_site *site = checks ? &checks->sites[number] : NULL;
-    const char *kernel = kernel_of(r->payload[4]);
+    // Kernels that kernels launch have no number of a launch.
+    bool child = site && !r->payload[4] && is_kernel(checks, site);
+    const char *kernel = child ? NULL : kernel_of(r->payload[4]);
     fault = (struct driver_fault){.address = r->address};
     if (site)
         site_place(&fault, site, kernel);
@@ -389,11 +405,13 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
                   : flags & KCHECK_WRITES ? REPORT_WRITE
                                           : REPORT_READ,
         .fault = &fault,
-        .thread_known = true,
+        .nowhere = before && before->nowhere,
+        .thread_known = !before || before->thread_known,
+        .foretold = before,
         .by_source = true,
         .in_function = !kernel && site && !is_kernel(checks, site),
     };
-    if (site && check_launch_was_proved(r->payload[4], number)) {
+    if (!before && site && check_launch_was_proved(r->payload[4], number)) {
         guard_count(GUARD_CHECK_DISPROVED);
         guard_report_note("a bug of moat: the next access was proved right before its launch");
     }
@@ -409,6 +427,8 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     if (r->kind == KCHECK_STRAY && is_placed(r->address))
         add_nearest(&f, NEAR, KCHECK_GRANULE,
                     "this is the nearest buffer: the pointer was in no buffer, or at the end of one");
+    else if (r->kind == KCHECK_STRAY && asked)
+        add_nobodys(&f);
     else if (r->kind == KCHECK_STRAY)
         add_fatal(&f, r);
     if (r->kind == KCHECK_OUTSIDE_VARIABLE && site && !placed)
@@ -431,14 +451,45 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         f.more[6] = bytes;
     }
     f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
-    f.more[1] = f.in_function ? callers() : known_before(r->payload[4], number, site);
-    if (site && site->width)  // else a call of free
+    f.more[1] = f.in_function ? callers("the kernel that called it is not known; launched last:")
+                : child       ? callers("a kernel launched it; launched last by the program:")
+                              : known_before(r->payload[4], number, site);
+    if (site && site->width && f.thread_known)  // else a call of free
         add_explanation(&f, r, checks, site);
-    if (guard.options.on_error == OPTION_ON_ERROR_TRAP && r->kind != KCHECK_STRAY) {
+    if (before) {
+        f.more[2] = guard.options.on_error == OPTION_ON_ERROR_TRAP
+                        ? "reported before the kernel runs; --on-error=trap ends it there"
+                        : "reported before the kernel runs";
+    } else if (guard.options.on_error == OPTION_ON_ERROR_TRAP && r->kind != KCHECK_STRAY) {
         f.more[2] = "the kernel was ended by --on-error=trap";
         ended = true;
     }
     return guard_report_keyed(&f);
+}
+
+void check_report_before(const struct error_ring_record *r, struct context *ctx, bool thread_known,
+                         bool nowhere)
+{
+    report(r, ctx, &(struct before){thread_known, nowhere});
+}
+
+// Others of the counter are counted as strays, wherever they lie: 2 MiB of addresses share one.
+static void take_stray(const struct error_ring_record *r, struct context *ctx, struct counted *c)
+{
+    uint64_t n = r->payload[6];
+    enum check_stray is = check_stray_ask(r, ctx);
+    kept[nkept % STRAYS] = (struct stray){*r, ctx};
+    nkept++;
+    if (c && n < KCHECK_COUNTERS)
+        c->strays[n] = (uint8_t)is;
+    if (is != CHECK_STRAY_NOBODYS)
+        return;
+    if (c && n < KCHECK_COUNTERS)
+        c->counts[n] = 1;
+    asked = true;
+    report(r, ctx, NULL);
+    asked = false;
+    guard_count(GUARD_CHECK_ERRORS);
 }
 
 static void take(struct check_device *d, struct context *ctx)
@@ -452,11 +503,10 @@ static void take(struct check_device *d, struct context *ctx)
         if (r.client != ERROR_RING_CHECK || r.kind >= KCHECK_KINDS)
             continue;
         if (r.kind == KCHECK_STRAY && !is_placed(r.address)) {
-            kept[nkept % STRAYS] = (struct stray){r, ctx};
-            nkept++;
+            take_stray(&r, ctx, counted[number]);
             continue;
         }
-        uint64_t key = report(&r, ctx), n = r.payload[6];
+        uint64_t key = report(&r, ctx, NULL), n = r.payload[6];
         guard_count(GUARD_CHECK_ERRORS);
         if (counted[number] && n < KCHECK_COUNTERS) {
             counted[number]->keys[n] = key;
@@ -480,10 +530,20 @@ void check_report_read(bool all)
         check_host_rings(read_one, &all, all);
 }
 
+// Relaxed: whoever does not see it yet reads the rings too.
+static _Atomic(bool) watched;
+
+void check_report_poll(void)
+{
+    if (!atomic_load_explicit(&watched, memory_order_relaxed))
+        check_report_read(false);
+}
+
 // Reports what kernels find while they run and the program waits elsewhere.
 static void *watch(void *unused)
 {
     const struct timespec pause = {.tv_nsec = PAUSE};
+    atomic_store_explicit(&watched, true, memory_order_relaxed);
     while (check_host_on) {
         check_report_read(false);
         kheap_watch_read_all(false);
@@ -541,7 +601,7 @@ static void explain_fault(struct check_device *d, struct context *ctx, void *arg
     x->done = true;
     fault_known = x->fault;
     guard_count(GUARD_CHECK_ERRORS);
-    report(&s->record, ctx);
+    report(&s->record, ctx, NULL);
 }
 
 static void forget(struct check_device *d, struct context *ctx, void *unused)
@@ -580,7 +640,7 @@ static void count_one(struct check_device *d, struct context *ctx, void *argumen
     struct counted *c = counted[context_number(ctx)];
     struct kcheck_state *state = mem_alloc(sizeof *state);
     const struct context_copy copy = {d->state, state, offsetof(struct kcheck_state, launches)};
-    uint64_t errors = 0, strays = 0;
+    uint64_t errors = 0, strays[CHECK_STRAYS] = {0};
     if (!state || context_read(ctx, &copy, 1)) {
         mem_free(state);
         return;
@@ -588,7 +648,7 @@ static void count_one(struct check_device *d, struct context *ctx, void *argumen
     for (unsigned i = 0; c && i < KCHECK_COUNTERS; i++) {
         uint64_t n = state->counters[i].count;
         if (!c->keys[i]) {
-            strays += n - c->counts[i];  // or errors whose record is not read yet
+            strays[c->strays[i]] += n - c->counts[i];  // or errors whose record is not read yet
         } else {
             guard_report_again(c->keys[i], n - c->counts[i]);
             errors += n - c->counts[i];
@@ -596,7 +656,9 @@ static void count_one(struct check_device *d, struct context *ctx, void *argumen
         c->counts[i] = n;
     }
     guard_add(GUARD_CHECK_ERRORS, errors);
-    guard_add(GUARD_CHECK_STRAYS, strays);
+    guard_add(GUARD_CHECK_STRAYS, strays[CHECK_STRAY_UNKNOWN] + strays[CHECK_STRAY_NOBODYS]);
+    guard_add(GUARD_CHECK_STRAYS_DRIVERS, strays[CHECK_STRAY_DRIVERS]);
+    guard_add(GUARD_CHECK_STRAYS_HOST, strays[CHECK_STRAY_HOST]);
     guard_add(GUARD_CHECK_LOST, state->errors.lost - d->lost);
     d->lost = state->errors.lost;
     mem_free(state);

@@ -19,6 +19,8 @@ static struct row {
 static struct lock lock = LOCK_INIT(CAPTURE);  // a leaf
 static _Atomic unsigned used;                  // relaxed: only a hint whether to look
 
+_Atomic(bool) capture_rule_any;
+
 void capture_rule_after_fork(void)
 {
     lock_after_fork(&lock);

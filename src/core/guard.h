@@ -36,7 +36,8 @@ struct guard {
     struct option_set option_set;
     bool options_read;    // false: defaults hold, and strings are NULL
     bool watching;        // false: every call is passed on unchanged
-    _Atomic bool paused;  // moat_pause; relaxed: it stands alone
+    _Atomic bool paused;  // moat_pause; relaxed, both: they stand alone
+    _Atomic bool was_paused;
     _Atomic uint64_t counts[GUARD_COUNTS];
 };
 

@@ -212,8 +212,7 @@ bool access_thread_holds(struct access_thread *t, uint32_t predicate, bool *valu
     return holds(&q, predicate, value);
 }
 
-// Computes the address of the ACCESS at insn.
-static bool address_of(struct access_thread *t, uint32_t insn, uint64_t *address)
+bool access_thread_address(struct access_thread *t, uint32_t insn, uint64_t *address)
 {
     const struct proof_insn *i = &t->p->insns[insn];
     const struct proof_access *row = &t->p->accesses[i->c];
@@ -231,17 +230,17 @@ bool access_thread_explains(struct access_thread *t, uint32_t insn, uint64_t add
     uint64_t first, second;
     t->loop = PROOF_NONE;
     t->counter = 0;
-    if (address_of(t, insn, &first))
+    if (access_thread_address(t, insn, &first))
         return first == address;
     t->loop = t->other;
-    if (t->loop == PROOF_NONE || !address_of(t, insn, &first))
+    if (t->loop == PROOF_NONE || !access_thread_address(t, insn, &first))
         return false;
     t->counter = 1;
-    if (!address_of(t, insn, &second) || first == second)
+    if (!access_thread_address(t, insn, &second) || first == second)
         return false;
     int64_t step = (int64_t)(second - first), far = (int64_t)(address - first);
     if (step == -1 || far % step || far / step < 0)
         return false;
     t->counter = (uint64_t)(far / step);
-    return address_of(t, insn, &second) && second == address;
+    return access_thread_address(t, insn, &second) && second == address;
 }

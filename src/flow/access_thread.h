@@ -23,6 +23,7 @@ struct access_thread {
 // Each returns false if the value is not known.
 bool access_thread_value(struct access_thread *t, uint32_t insn, int64_t *value);
 bool access_thread_holds(struct access_thread *t, uint32_t predicate, bool *holds);
+bool access_thread_address(struct access_thread *t, uint32_t insn, uint64_t *address);  // of the ACCESS there
 
 // Finds out whether the thread's address is this one, for the ACCESS at insn. A counter that the address
 // depends on is computed from it: t->loop and t->counter then have it.

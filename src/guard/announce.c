@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Blocks that pool allocators announce (moat.h).
+#include "context/capture_rule.h"
 #include "core/guard.h"
 #include "guard/forward.h"
 #include "guard/guard_start.h"
@@ -38,6 +39,8 @@ static int pause_guard(int on)
     if (!guard.watching || !mode_can_pause())
         return 0;
     atomic_store_explicit(&guard.paused, on, memory_order_relaxed);
+    atomic_store_explicit(&guard.was_paused, true, memory_order_relaxed);
+    capture_rule_begins();
     hook_pause(&guard.real, &forward_tables, on, api_error_wanted());
     return 1;
 }

@@ -12,6 +12,7 @@
 #define BEGIN(symbol, mode, parameters, arguments) \
     CUresult hook_##symbol parameters              \
     {                                              \
+        capture_rule_begins();                     \
         CUresult r = guard.real.symbol arguments;  \
         if (!r && guard.watching)                  \
             capture_rule_begun(q, mode);           \
@@ -70,13 +71,19 @@ MADE(cuGraphInstantiateWithParams_ptsz, FLAGS(p),
 static void updated(CUgraphExec e, CUgraph g)
 {
     graph_names_made(e, g);
-    mode_graph_updated(e);
+    mode_graph_updated(e, NULL, g);
+}
+
+void hook_graph_child_set(CUgraphExec e, CUgraphNode node, CUgraph g)
+{
+    graph_names_add_graph(e, g);
+    mode_graph_updated(e, node, g);
 }
 CHANGED(cuGraphExecUpdate, updated(e, g),
         (CUgraphExec e, CUgraph g, CUgraphNode *node, CUgraphExecUpdateResult *result), (e, g, node, result))
 CHANGED(cuGraphExecUpdate_v2, updated(e, g), (CUgraphExec e, CUgraph g, CUgraphExecUpdateResultInfo *result),
         (e, g, result))
-CHANGED(cuGraphExecChildGraphNodeSetParams, graph_names_add_graph(e, g),
+CHANGED(cuGraphExecChildGraphNodeSetParams, hook_graph_child_set(e, node, g),
         (CUgraphExec e, CUgraphNode node, CUgraph g), (e, node, g))
 
 // Called before the driver's call, because afterwards another thread may get the same handle.

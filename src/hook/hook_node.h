@@ -7,6 +7,9 @@
 #include "launch/launch_call.h"
 #include "mode/mode.h"
 
+// An executable graph's child graph got the parameters of another graph.
+void hook_graph_child_set(CUgraphExec exec, CUgraphNode node, CUgraph from);
+
 // The body of a function that shows a node to the modes and makes the driver's call with their changes. It is
 // separate from the hook, so that a call that no mode sees needs no stack for the parameters' bytes. p: the
 // kernel's parameters, in whichever version; handle: its CUfunction or CUkernel. The remaining arguments fill

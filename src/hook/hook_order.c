@@ -56,9 +56,9 @@ ORDERS(cuMemBatchDecompressAsync, MODE_ORDER_ALL,
        (p, count, flags, failed, q))
 ORDERS(cuMemMapArrayAsync, MODE_ORDER_ALL, (CUarrayMapInfo * list, unsigned count, CUstream q),
        (list, count, q))
-ORDERS(cuGraphicsMapResources, MODE_ORDER_ALL, (unsigned count, CUgraphicsResource *list, CUstream q),
+ORDERS(cuGraphicsMapResources, MODE_ORDER_GRAPHICS, (unsigned count, CUgraphicsResource *list, CUstream q),
        (count, list, q))
-ORDERS(cuGraphicsUnmapResources, MODE_ORDER_ALL, (unsigned count, CUgraphicsResource *list, CUstream q),
+ORDERS(cuGraphicsUnmapResources, MODE_ORDER_GRAPHICS, (unsigned count, CUgraphicsResource *list, CUstream q),
        (count, list, q))
 
 // Words in memory, and semaphores of others: a stream may wait for what a kernel has yet to write.

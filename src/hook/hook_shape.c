@@ -189,7 +189,7 @@ static CUresult node_done(enum driver_id call, const struct launch_node *n, CUre
     else if (n->exec && p->type == CU_GRAPH_NODE_TYPE_KERNEL)
         graph_names_add_kernel(n->exec, p->kernel.func, p->kernel.kern);
     else if (n->exec && p->type == CU_GRAPH_NODE_TYPE_GRAPH)
-        graph_names_add_graph(n->exec, p->graph.graph);
+        hook_graph_child_set(n->exec, n->node, p->graph.graph);
     return r;
 }
 

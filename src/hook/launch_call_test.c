@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "context/capture_rule.h"
 #include "core/guard.h"
 #include "hook/hook.h"
 #include "mode/mode.h"
@@ -616,6 +617,7 @@ static void launches_on_devices(void **state)
 
 static void sees_captures(void **state)
 {
+    capture_rule_begins();
     capture_status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     hook_cuLaunchKernel(OWN, 1, 2, 3, 4, 5, 6, 7, STREAM, own_pointers, NULL);
     assert_true(saw_captured);

@@ -94,6 +94,8 @@ struct kcheck_module {
 #define KCHECK_PREFIX "__moat_check_"
 // The same for the variant that checks only what a proof does not cover.
 #define KCHECK_REST_PREFIX "__moat_rest_"
+// The same for the variant that kernels launch: it has the program's parameters only.
+#define KCHECK_CHILD_PREFIX "__moat_child_"
 struct kcheck_hidden {
     uint64_t launch;  // number of the launch, for records of errors; 0: unknown
     uint64_t reserved;

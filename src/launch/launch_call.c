@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "context/capture_rule.h"
 #include "core/guard.h"
 
 // --- what the program said ---------------------------------------------------------------------------------
@@ -38,7 +39,7 @@ bool launch_call_is_captured(const struct launch_call *l)
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     __typeof__(cuStreamIsCapturing) *ask =
         launch_call_per_thread(l) ? guard.real.cuStreamIsCapturing_ptsz : guard.real.cuStreamIsCapturing;
-    if (l->node || !ask)
+    if (l->node || !ask || !atomic_load_explicit(&capture_rule_any, memory_order_relaxed))
         return false;
     // A launch into the legacy stream beside one that captures is refused, and captures nothing.
     return !ask(l->stream, &status) && status != CU_STREAM_CAPTURE_STATUS_NONE;

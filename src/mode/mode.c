@@ -284,9 +284,9 @@ void mode_graph_made(CUgraphExec exec, CUgraph graph, unsigned long long flags)
     EACH(graph_made, exec, graph, flags);
 }
 
-void mode_graph_updated(CUgraphExec exec)
+void mode_graph_updated(CUgraphExec exec, CUgraphNode child, CUgraph from)
 {
-    EACH(graph_updated, exec);
+    EACH(graph_updated, exec, child, from);
 }
 
 bool mode_graph_ends(CUgraph graph, CUresult *r)

@@ -45,11 +45,12 @@ struct mode_free {
 
 // What calls say of the order of streams.
 enum mode_order {
-    MODE_ORDER_RECORD,  // of an event
-    MODE_ORDER_EVENT,   // a stream or the host waits for an event, or knows that it has happened
-    MODE_ORDER_ALL,     // nothing is known of it: all work so far may be in order with all later work
-    MODE_ORDER_ENDED,   // all work so far has ended
-    MODE_ORDER_NEVER,   // later work too may be in any order: a stream waits for words in memory
+    MODE_ORDER_RECORD,    // of an event
+    MODE_ORDER_EVENT,     // a stream or the host waits for an event, or knows that it has happened
+    MODE_ORDER_ALL,       // nothing is known of it: all work so far may be in order with all later work
+    MODE_ORDER_GRAPHICS,  // the same, and memory of a graphics API comes or goes
+    MODE_ORDER_ENDED,     // all work so far has ended
+    MODE_ORDER_NEVER,     // later work too may be in any order: a stream waits for words in memory
 };
 
 // What an address is: inside a buffer that a mode placed, in the surroundings of one, or neither.
@@ -131,11 +132,11 @@ struct mode {
     void (*node_set)(const struct launch_call *node);  // it was, with the changes
     void (*node_ends)(CUgraphNode node);               // before the driver's call
     // Executable graphs. graph_made: one was instantiated. graph_updated: all its nodes were set from another
-    // graph. graph_ends: the program destroys a graph; returns true if the mode needs it for an executable
-    // one, and then *r is the program's result. exec_ends: before an executable graph is destroyed; returns a
-    // graph to be destroyed after it, or NULL.
+    // graph, or those of a child node's graph; child is NULL for all. graph_ends: the program destroys a
+    // graph; returns true if the mode needs it for an executable one, and then *r is the program's result.
+    // exec_ends: before an executable graph is destroyed; returns a graph to be destroyed after it, or NULL.
     void (*graph_made)(CUgraphExec exec, CUgraph graph, unsigned long long flags);
-    void (*graph_updated)(CUgraphExec exec);
+    void (*graph_updated)(CUgraphExec exec, CUgraphNode child, CUgraph from);
     bool (*graph_ends)(CUgraph graph, CUresult *r);
     CUgraph (*exec_ends)(CUgraphExec exec);
     void (*poll)(void);  // the program launches, waits or queries: a chance for deferred work
@@ -196,7 +197,7 @@ void mode_node(const struct launch_call *node);
 void mode_node_set(const struct launch_call *node);
 void mode_node_ends(CUgraphNode node);
 void mode_graph_made(CUgraphExec exec, CUgraph graph, unsigned long long flags);
-void mode_graph_updated(CUgraphExec exec);
+void mode_graph_updated(CUgraphExec exec, CUgraphNode child, CUgraph from);
 bool mode_graph_ends(CUgraph graph, CUresult *r);
 CUgraph mode_exec_ends(CUgraphExec exec);
 void mode_poll(void);

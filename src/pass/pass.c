@@ -93,9 +93,8 @@ void pass_key(const char *passes, char *key, size_t size)
 
 // --- functions ---------------------------------------------------------------------------------------------
 
-// Returns whether a function of the device runtime launches kernels. Inside its library the names begin with
-// underscores.
-static bool is_launch(struct str name)
+// Inside the runtime's library the names begin with underscores.
+bool pass_is_launch(struct str name)
 {
     static const struct str names[] = {
         {"cudaLaunchDevice", 16}, {"cudaGetParameterBuffer", 22}, {"cudaCDP", 7}};
@@ -114,7 +113,7 @@ static bool launches(const struct ptx_module *m, const struct ptx_func *f)
         if (s->kind != PTX_INSN || s->form->id != PTX_OP_CALL)
             continue;
         const struct ptx_operand *callee = ptx_operand(s, 1);
-        if (callee->kind == PTX_SYM && is_launch(ptx_sym(m, callee->id)->name))
+        if (callee->kind == PTX_SYM && pass_is_launch(ptx_sym(m, callee->id)->name))
             return true;
     }
     return false;

@@ -132,6 +132,9 @@ struct pass_context {
     uint32_t *flow_edits;            // each func's nedits when its analyses were made
 };
 
+// Returns whether a function of the device's runtime launches kernels.
+bool pass_is_launch(struct str name);
+
 // Returns the analyses of a function, by its index: flow_cfg(pass_flow(c, i), &cfg). They are computed once
 // and shared by all passes, until one breaks PASS_INSNS or PASS_BLOCKS, or edits the function. A pass that
 // requests them while it edits the function gets results for the statements before the edit; when the edit

@@ -136,7 +136,7 @@ static bool can_copy(const struct ptx_func *f)
     return true;
 }
 
-static struct ptx_func *copy(struct checking *k, const struct ptx_func *f, struct str prefix)
+struct ptx_func *check_copy(struct checking *k, const struct ptx_func *f, struct str prefix)
 {
     struct str name = ptx_func_name(k->c->m, f);
     char *text = arena_alloc(&k->c->m->arena, prefix.len + name.len + 1);
@@ -160,16 +160,25 @@ static int copy_functions(struct checking *k)
         struct ptx_func *f = c->funcs[i];
         struct pass_func *about = &c->result->funcs[i];
         k->copies[i] = NULL;
+        if (about->why == PASS_LAUNCHES && !k->shadow.shift)  // its children need nothing of the host's
+            about->why = PASS_REWRITTEN;
         if (about->why == PASS_REWRITTEN && !can_copy(f))
             about->why = PASS_UNCOPIED;
         if (about->why != PASS_REWRITTEN)
             continue;
         bool in_place = !f->is_entry && taken[f->sym];
-        k->copies[i] = in_place ? f : copy(k, f, STR(KCHECK_PREFIX));
+        k->copies[i] = in_place ? f : check_copy(k, f, STR(KCHECK_PREFIX));
         if (!k->copies[i])
             return edit_error(c->edit) ? edit_error(c->edit) : -ENOMEM;
     }
-    return 0;
+    int err = check_child_copies(k);
+    for (uint32_t i = 0; i < n && !err; i++) {
+        if (k->copies[i] && k->copies[i] != c->funcs[i])
+            check_child_redirect(k, k->copies[i]);
+        if (k->children[i])
+            check_child_redirect(k, k->children[i]);
+    }
+    return err;
 }
 
 // --- calls -------------------------------------------------------------------------------------------------
@@ -334,13 +343,14 @@ static int open_function(struct check_func *k, struct checking *all, uint32_t in
                              .name = all->c->result->funcs[index].name,
                              .proof = proof,
                              .rest = rest,
+                             .child = f == all->children[index],
                              .in_place = f == all->c->funcs[index],
                              .flow = {.m = all->c->m, .f = f},
                              .slots = all->slots[index],
                              .hidden = PTX_NONE};
     arena_init(&k->arena, 0);
     k->left.name = k->name;
-    k->most_pairs = all->shadow.shift ? 0 : most_pairs(all, f);
+    k->most_pairs = all->shadow.shift || k->child ? 0 : most_pairs(all, f);
     int err = edit_error(all->c->edit);
     return err ? err : analyse(k);
 }
@@ -368,7 +378,7 @@ static int check_function(struct checking *all, uint32_t index, struct ptx_func 
 {
     struct check_func k;
     int err = open_function(&k, all, index, f, proof, rest);
-    if (!err && f->is_entry)
+    if (!err && f->is_entry && !k.child)
         err = add_entry(&k);
     if (!err)
         err = check_find_saved(&k);
@@ -376,7 +386,7 @@ static int check_function(struct checking *all, uint32_t index, struct ptx_func 
         edit_func(all->c->edit, k.f);
         check_emit(&k);
         redirect_calls(all, k.f);
-        err = rest ? 0 : vec_push(&all->funcs, k.left);
+        err = rest || k.child ? 0 : vec_push(&all->funcs, k.left);
     }
     close_function(&k);
     return edit_error(all->c->edit) ? edit_error(all->c->edit) : err;
@@ -389,11 +399,13 @@ static int check_kernel(struct checking *k, uint32_t index)
     arena_init(&proof.arena, 0);
     int err = check_function(k, index, k->copies[index], &proof, false);
     if (!err && pass_check_has_rest(k->kernels.items[k->kernels.len - 1].proved)) {
-        struct ptx_func *rest = copy(k, k->c->funcs[index], STR(KCHECK_REST_PREFIX));
+        struct ptx_func *rest = check_copy(k, k->c->funcs[index], STR(KCHECK_REST_PREFIX));
+        if (rest)
+            check_child_redirect(k, rest);
         err = rest ? check_function(k, index, rest, &proof, true) : -ENOMEM;
     }
     check_prove_free(&proof);
-    return err;
+    return err || !k->children[index] ? err : check_function(k, index, k->children[index], NULL, false);
 }
 
 // --- what functions get from their callers -----------------------------------------------------------------
@@ -513,7 +525,8 @@ static int keep_result(struct checking *k)
     *to = (struct pass_check){.nkernels = (uint32_t)k->kernels.len,
                               .nsites = (uint32_t)k->sites.len,
                               .nfuncs = (uint32_t)k->funcs.len,
-                              .tag = k->tag};
+                              .tag = k->tag,
+                              .foreign = k->foreign};
     to->kernels = ARENA_ARRAY(&r->arena, struct pass_check_kernel, to->nkernels + 1u);
     to->sites = ARENA_ARRAY(&r->arena, struct pass_check_site, to->nsites + 1u);
     to->funcs = ARENA_ARRAY(&r->arena, struct pass_check_func, to->nfuncs + 1u);
@@ -527,6 +540,26 @@ static int keep_result(struct checking *k)
         memcpy(to->funcs, k->funcs.items, to->nfuncs * sizeof *to->funcs);
     r->check = to;
     return check_variables(k, to);
+}
+
+// Returns whether kernels may get pointers from the device's own functions, or from registers that its
+// runtime uses: for malloc, launches of kernels, and what the blocks of a cooperative launch share.
+static bool is_foreign(const struct ptx_module *m)
+{
+    static const struct str harmless[] = {STR("vprintf"), STR("__assertfail")};
+    bool foreign = memmem(m->source.text.ptr, m->source.text.len, "%envreg", 7);
+    for (uint32_t i = 0; i < m->nitems && !foreign; i++) {
+        if (m->items[i].kind != PTX_ITEM_FUNC || m->items[i].func->has_body)
+            continue;
+        struct str name = ptx_func_name(m, m->items[i].func);
+        foreign = true;
+        for (unsigned h = 0; h < sizeof harmless / sizeof *harmless; h++)
+            foreign &= !str_eq(name, harmless[h]);
+        for (uint32_t f = 0; f < m->nitems; f++)  // only declared before it is defined
+            foreign &= m->items[f].kind != PTX_ITEM_FUNC || !m->items[f].func->has_body ||
+                       !str_eq(name, ptx_func_name(m, m->items[f].func));
+    }
+    return foreign;
 }
 
 static int rewrite(struct checking *k)
@@ -556,7 +589,11 @@ int check_module(struct checking *k)
 {
     struct str text = k->c->m->source.text;
     k->tag = XXH3_64bits(text.ptr, text.len) & ((1u << KCHECK_TAG_BITS) - 1);
-    int err = k->c->result->nfuncs ? rewrite(k) : 0;
+    k->foreign = is_foreign(k->c->m);
+    bool runtime = check_is_runtime(k);
+    for (uint32_t i = 0; i < k->c->result->nfuncs && runtime; i++)
+        k->c->result->funcs[i].why = PASS_UNWANTED;
+    int err = k->c->result->nfuncs && !runtime ? rewrite(k) : 0;
     map_free(&k->by_sym);
     vec_free(&k->sites);
     vec_free(&k->kernels);

@@ -16,6 +16,8 @@
 // A kernel with accesses that a launch-time proof may cover, and others, has a second copy,
 // KCHECK_REST_PREFIX NAME, that checks only the others (pass_check_prove.c).
 //
+// A kernel that kernels launch has one more copy, KCHECK_CHILD_PREFIX NAME (pass_check_child.c).
+//
 // A segment ends before an access whose address or guard cannot be computed where the segment starts, and
 // before any statement that must not be executed twice, or in two places by the lanes of a warp.
 #ifndef MOAT_PASS_PASS_CHECK_H
@@ -159,6 +161,7 @@ uint64_t pass_check_sum(void);  // hash of the added text: cached modules with a
 
 struct pass_check {
     uint32_t nkernels, nsites, nfuncs;
+    bool foreign;  // its kernels may get memory that no call of the host has made
     uint32_t tag;  // of the text, for KCHECK_SITE: a hash of it
     struct pass_check_kernel *kernels;
     struct pass_check_site *sites;

@@ -196,8 +196,8 @@ const struct check_bounds *check_bounds_of(struct check_func *k, struct roots_of
     "@%7 mov.u64 %1, %0;\n"                                                    \
     "@%7 mov.u64 %2, 0;\n"
 static const char lookup[] = LOOKUP("", "");
-// In a function whose address is taken: kernels that are not checked call it too, even before the host has
-// set the module's variable.
+// In a function whose address is taken, and in a kernel that kernels launch: kernels that are not checked may
+// call it too, even before the host has set the module's variable.
 static const char careful_lookup[] = LOOKUP("setp.ne.and.u64 %7, %6, 0, %7;\n",
                                             "setp.ne.u64 %7, %3, 0;\nmov.u64 %1, 0;\nmov.u64 %2, 0;\n@%7 ");
 _Static_assert(KCHECK_ADDRESS_BITS == 47 && KCHECK_CHUNK_BITS == 21 &&
@@ -220,9 +220,9 @@ _Static_assert(offsetof(struct kcheck_module, heap) == 32 && offsetof(struct kch
 void check_lookup(struct check_func *k, enum edit_place place, uint32_t at, struct ptx_operand pointer,
                   uint32_t base, uint32_t size)
 {
-    PUT(k, place, at, k->in_place ? careful_lookup : lookup, pointer, edit_reg(base), edit_reg(size),
-        edit_reg(k->word), edit_reg(k->x), edit_reg(k->slot), edit_reg(k->first), edit_reg(k->ok),
-        edit_sym(k->k->variable));
+    PUT(k, place, at, k->in_place || k->child ? careful_lookup : lookup, pointer, edit_reg(base),
+        edit_reg(size), edit_reg(k->word), edit_reg(k->x), edit_reg(k->slot), edit_reg(k->first),
+        edit_reg(k->ok), edit_sym(k->k->variable));
     if (k->k->find != PTX_NONE)
         PUT(k, place, at, lookup_in_heap, pointer, edit_reg(base), edit_reg(size), edit_reg(k->word),
             edit_reg(k->first), edit_reg(k->ok), edit_sym(k->k->variable), edit_sym(k->k->find));

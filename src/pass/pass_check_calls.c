@@ -318,17 +318,22 @@ static const struct check_pass *first_pass(const struct check_func *k, uint32_t 
     return low < k->passes.len && k->passes.items[low].call == call ? &k->passes.items[low] : NULL;
 }
 
-const struct check_pass *check_pass_of(const struct check_func *k, uint32_t value)
+uint32_t check_call_of(const struct check_func *k, uint32_t value)
 {
     const struct reach_value *v = &k->reach->value.items[value];
     if (v->kind != REACH_DEF || v->partial)
-        return NULL;
+        return PTX_NONE;
     const struct ptx_stmt *s = &k->f->stmts[v->place];
     const struct ptx_operand *to = ptx_operand(s, 0), *addr = ptx_operand(s, 1);
     if (s->form->id != PTX_OP_LD || !is_param_form(s->form) || !to || to->kind != PTX_REG || !addr ||
         addr->kind != PTX_ADDR || addr->sub != PTX_BASE_SYM || addr->value)
-        return NULL;
-    uint32_t call = call_before(k, v->place, addr->id);
+        return PTX_NONE;
+    return call_before(k, v->place, addr->id);
+}
+
+const struct check_pass *check_pass_of(const struct check_func *k, uint32_t value)
+{
+    uint32_t call = check_call_of(k, value);
     uint32_t callee = call == PTX_NONE ? PTX_NONE : check_callee(k->k, &k->f->stmts[call]);
     const struct check_slots *slots = callee == PTX_NONE ? NULL : k->k->slots[callee];
     const struct check_pass *p = slots && slots->returned < slots->n ? first_pass(k, call) : NULL;

@@ -75,8 +75,8 @@ static void write_site(const struct pass_check_site *s, struct out *to)
 
 void check_describe(const struct pass_check *check, struct out *to)
 {
-    out_fmt(to, "check %u %u %u %u %u\n", check->nkernels, check->nsites, check->nfuncs, check->nvariables,
-            check->tag);
+    out_fmt(to, "check %u %u %u %u %u %u\n", check->nkernels, check->nsites, check->nfuncs, check->nvariables,
+            check->tag, check->foreign);
     for (uint32_t i = 0; i < check->nkernels; i++)
         write_kernel(&check->kernels[i], to);
     for (uint32_t i = 0; i < check->nsites; i++)
@@ -311,6 +311,7 @@ int check_description(struct arena *arena, struct str line, struct str *rest, st
     to->nfuncs = number(&r, &line, UINT32_MAX);
     to->nvariables = number(&r, &line, UINT32_MAX);
     to->tag = number(&r, &line, (1u << KCHECK_TAG_BITS) - 1);
+    to->foreign = number(&r, &line, 1);
     to->table = STR("");
     ends(&r, line);
     to->kernels = rows(&r, to->nkernels, sizeof *to->kernels);

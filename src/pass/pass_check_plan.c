@@ -101,6 +101,8 @@ static bool find_access(struct check_func *k, uint32_t stmt, struct check_access
             (struct check_access){.stmt = stmt, .row = (uint8_t)i, .mem = mem[i], .align = align_of(&mem[i])};
         a->root = roots_address(k->roots, stmt, mem[i].addr);
         enum ptx_space space = ptx_space_is((enum ptx_space)mem[i].space);
+        if (check_is_buffer_of_launch(k, a->root))
+            continue;
         if (k->k->shadow.shift && !check_is_shadowed(k, a->root, space))
             continue;
         if (check_by_shadow(k, a->root))

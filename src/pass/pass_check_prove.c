@@ -168,7 +168,7 @@ static int keep_proof(struct check_func *k, struct pass_check_kernel *row)
 {
     struct arena *arena = &k->k->c->result->arena;
     const struct proof *p = &k->proof->ranges->proof;
-    bool bare = !check_calls_checked(k) && !k->frees.len;
+    bool bare = !check_calls_checked(k) && !k->frees.len && !check_launches(k);
     char *bytes = arena_alloc(arena, p->head->size);
     row->naccesses = p->head->naccesses;
     row->asked = ARENA_ARRAY(arena, struct pass_check_asked, row->naccesses + 1u);

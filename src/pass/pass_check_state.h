@@ -31,10 +31,12 @@ struct checking {
     uint32_t find;         // symbol: the function that calls KCHECK_BOUNDS; PTX_NONE: no kernel calls malloc
     uint32_t frees;        // symbol: what kernels call to free memory, PTX_NONE
     bool *may_free;        // by index of result->funcs: the function may call it
+    struct ptx_func **children;  // by index of result->funcs: what checked code launches; NULL: it is not
     struct ptx_func **copies;    // by index of result->funcs: what checked code calls; NULL: unchanged
     struct check_slots **slots;  // by index of result->funcs: NULL if the function's callers pass no bounds
     struct map by_sym;           // names of the program's functions, to indices
     uint32_t tag;                // of the text
+    bool foreign;                // pass_check.h
     // Accesses are compared with the shadow (pass_check_shadow.c) in place of bounds; shift 0: they are not.
     struct {
         unsigned shift;
@@ -152,6 +154,7 @@ struct check_func {
     struct str name;            // the program's
     struct check_proof *proof;  // NULL in functions that are no kernels
     bool rest;                  // checks only what the proof cannot cover
+    bool child;                 // a kernel that kernels launch
     bool in_place;              // a function that is no copy: its address is taken
     struct flow flow;
     const struct cfg *cfg;
@@ -260,6 +263,8 @@ int check_find_passes(struct check_func *k);
 struct check_pass check_find_pass(const struct check_func *k, uint32_t call, const struct check_slot *slot);
 // Returns the index of the slot that a value is loaded from; CHECK_MOST_SLOTS if it is loaded from none.
 uint32_t check_slot_of(const struct check_func *k, uint32_t value);
+// Returns the call whose first 8 bytes of result the value holds; PTX_NONE if there is none.
+uint32_t check_call_of(const struct check_func *k, uint32_t value);
 // Returns what was passed for the pointer that a call has returned and the value holds; NULL if the value is
 // something else or that is not known.
 const struct check_pass *check_pass_of(const struct check_func *k, uint32_t value);
@@ -273,6 +278,19 @@ size_t check_emit_passes(struct check_func *k, size_t first);
 // launch.
 bool check_calls_checked(const struct check_func *k);
 bool check_enters(const struct check_func *k);
+
+// pass_check_child.c: kernels that kernels launch. Requires k->copies; 0 or a negative code.
+int check_child_copies(struct checking *k);
+// Lets a copy take the addresses of the children.
+void check_child_redirect(const struct checking *k, struct ptx_func *f);
+// Whether the text is the device's runtime, which is not the program's: it launches kernels itself.
+bool check_is_runtime(const struct checking *k);
+bool check_launches(const struct check_func *k);  // the function takes the address of one
+// Whether a pointer is to the memory where a launch's parameters are put, which the runtime has.
+bool check_is_buffer_of_launch(const struct check_func *k, struct roots_of root);
+
+// pass_check.c: Returns NULL if out of memory.
+struct ptx_func *check_copy(struct checking *k, const struct ptx_func *f, struct str prefix);
 
 // pass_check_free.c: fills k->may_free; finds a function's calls of free; code that judges what they are
 // given, before statement `store`; and code behind a call that may free memory.

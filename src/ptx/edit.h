@@ -98,6 +98,8 @@ uint32_t edit_add_param(struct edit *e, struct ptx_func *f, enum ptx_type type, 
 // copy's labels get new names. A copy that is no entry is declared before the module's own
 // items. NULL after a failure; a name that is taken is -EEXIST.
 struct ptx_func *edit_clone_func(struct edit *e, const struct ptx_func *f, struct str name);
+// Declares a function before the module's own items.
+void edit_declare(struct edit *e, const struct ptx_func *f);
 
 // Names that begin with this prefix are ours; edit_name returns one that is not in use.
 #define EDIT_PREFIX "__moat_"

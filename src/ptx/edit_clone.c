@@ -194,8 +194,8 @@ static bool begin(struct cloning *c, struct edit *e, const struct ptx_func *f)
     return true;
 }
 
-// Adds a declaration of f, with parameters of its own.
-static void declare(struct edit *e, const struct ptx_func *f)
+// Its parameters are its own.
+void edit_declare(struct edit *e, const struct ptx_func *f)
 {
     struct cloning c;
     struct ptx_func *to = begin(&c, e, f) ? edit_alloc(e, 1, sizeof *to) : NULL;
@@ -204,6 +204,7 @@ static void declare(struct edit *e, const struct ptx_func *f)
     *to = *f;
     to->has_body = false;
     to->nstmts = to->nregs = to->nreg_vars = 0;
+    to->ndirectives = f->is_entry ? 0 : f->ndirectives;  // those of a kernel belong to its definition
     to->rets = clone_vars(&c, f->rets, f->nrets);
     to->params = clone_vars(&c, f->params, f->nparams);
     if (vec_push(&e->declared, (struct ptx_item){.kind = PTX_ITEM_FUNC, .pos = PTX_NONE, .func = to}))
@@ -230,7 +231,7 @@ struct ptx_func *edit_clone_func(struct edit *e, const struct ptx_func *f, struc
     if (!e->error)
         clone_body(&c, f, to);
     if (!f->is_entry && !e->error)
-        declare(e, to);
+        edit_declare(e, to);
     if (vec_push(&e->defined, (struct ptx_item){.kind = PTX_ITEM_FUNC, .pos = PTX_NONE, .func = to}))
         edit_fail(e, -ENOMEM);
     return e->error ? NULL : to;

@@ -15,6 +15,7 @@
 struct fold_slot {
     uint64_t key;  // 0: empty
     uint64_t id, count;
+    bool foretold;  // the owner's: it was reported before it happened
 };
 
 // used <= mask + 1; the search for a slot starts at key & mask

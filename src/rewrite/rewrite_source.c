@@ -121,7 +121,9 @@ static int add_unmeasured(struct rewrite_source *s, const void *image, unsigned 
     return err ? err : add_bytes(s, image, size, arch, false, sink);
 }
 
-// With -rdc the list holds the PTX of the objects; data holds only their linked machine code.
+// With -rdc the list holds the PTX of the objects; data holds only their linked machine code. Behind the
+// program's own objects there may be libraries whose PTX is for other architectures only, such as the
+// device's runtime: they are the driver's to find.
 static int add_list(struct rewrite_source *s, const void *const *list, unsigned arch, struct diag_sink *sink)
 {
     for (unsigned i = 0;; i++) {
@@ -129,9 +131,12 @@ static int add_list(struct rewrite_source *s, const void *const *list, unsigned 
             return -EFAULT;
         if (!list[i])
             return i ? 0 : -ENODATA;
+        unsigned before = s->count;
         int err = add_unmeasured(s, list[i], arch, sink);
         if (err)
             return err;
+        if (before && s->texts[s->count - 1].newer)
+            s->count = before;
     }
 }
 

@@ -455,7 +455,7 @@ static void send_error(const struct guard_finding *f, uint32_t stack, int device
     add_explanation(&r, explanation, add_tensor(&r, f));
     r.notes = scratch->notes;
     if (e)
-        *e = (struct fold_slot){e->key, r.id, 1};
+        *e = (struct fold_slot){e->key, r.id, 1, f->foretold};
     enum channel_answer answer = send(&(struct report_line){.event = REPORT_ERROR, .error = r});
     if (answer == CHANNEL_SUPPRESSED)
         suppressed++;
@@ -496,6 +496,14 @@ void guard_report_finding(const struct guard_finding *f)
     guard_report_keyed(f);
 }
 
+// Counts an error that was reported before. One that was foretold is counted already when it happens; whoever
+// foretells it again will count those that happen.
+static void count_equal(struct fold_slot *e, bool foretold)
+{
+    e->count += !foretold && !e->foretold;
+    e->foretold &= foretold;
+}
+
 uint64_t guard_report_keyed(const struct guard_finding *f)
 {
     uint32_t stack = f->launched_at ? f->launched_at
@@ -512,7 +520,7 @@ uint64_t guard_report_keyed(const struct guard_finding *f)
         start_locked();
     struct fold_slot *e = fold_find(&reported, hash);
     if (e && e->count)
-        e->count++;
+        count_equal(e, f->foretold);
     else if (have_scratch())
         send_error(f, stack, device, client, e, explanation);
     unlock_reports(&before);

@@ -34,6 +34,7 @@ struct guard_finding {
     const struct driver_fault *fault;  // what the device recorded; NULL: found in the call itself
     bool thread_known;                 // block and thread of the fault are valid
     bool in_function;  // the fault's kernel is a function that kernels call; which one did is not known
+    bool foretold;     // it has not happened yet: when it does, it is not counted for a second time
     bool by_source;    // errors of one line of the source are equal, whatever instructions it became
     const char *const *suspects;  // kernels one of which caused the error; may be NULL
     unsigned nsuspects;

@@ -203,6 +203,65 @@ static void updated(bool bad)
     run(e);
 }
 
+static void update(cudaGraphExec_t e, cudaGraph_t from)
+{
+    cudaGraphExecUpdateResultInfo info;
+    NEED(cudaGraphExecUpdate(e, from, &info));
+}
+
+// The second of two graphs with a copy between two kernels, as the same code makes them.
+static cudaGraph_t with_copy(float *x, float *y, int n, cudaGraphNode_t *second)
+{
+    cudaGraph_t g = new_graph();
+    cudaGraphNode_t first = add_scale(g, x, 256), copy;
+    NEED(cudaGraphAddMemcpyNode1D(&copy, g, &first, 1, y, x, 256, cudaMemcpyDeviceToDevice));
+    void *arguments[] = {&y, &n};
+    cudaKernelNodeParams p = params_of((void *)scale, arguments);
+    NEED(cudaGraphAddKernelNode(second, g, &copy, 1, &p));
+    return g;
+}
+
+// After an update nodes are set one by one, and buffers of the new graph are freed.
+static void updated_set(bool bad)
+{
+    float *x = take<float>(256), *y = take<float>(256), *z = take<float>(256), *spare = take<float>(256);
+    cudaGraphNode_t node, other;
+    cudaGraph_t g = with_copy(x, y, 256, &node), h = with_copy(x, z, 256, &other);
+    cudaGraphExec_t e = make(g);
+    update(e, h);
+    NEED(cudaGraphDestroy(g));
+    NEED(cudaGraphDestroy(h));
+    run(e);
+    set_scale(e, node, spare, 256);
+    run(e);
+    NEED(cudaFree(bad ? spare : y));
+    run(e);
+}
+
+// A refused update leaves all nodes as they were, and what is known of them.
+static void update_refused(bool bad)
+{
+    float *x = take<float>(256), *to = take<float>(256), *from = take<float>(100);
+    float *last = take<float>(256 - bad);
+    int *index = take<int>(256), n = 256;
+    void *arguments[] = {&to, &from, &index, &n};
+    cudaKernelNodeParams p = params_of((void *)gather, arguments);
+    cudaGraph_t g = new_graph(), h = new_graph();
+    cudaGraphNode_t a = add_scale(g, x, 256), b, d;
+    add_scale(h, x, 256);
+    NEED(cudaGraphAddKernelNode(&b, g, &a, 1, &p));
+    NEED(cudaGraphAddKernelNode(&d, h, nullptr, 0, &p));
+    cudaGraphExec_t e = make(g);
+    run(e);
+    cudaGraphExecUpdateResultInfo info;
+    if (cudaGraphExecUpdate(e, h, &info) == cudaSuccess)
+        exit(2);
+    cudaGetLastError();
+    run(e);
+    set_scale(e, a, last, 256);
+    run(e);
+}
+
 // A node of the graph is gone before its buffer is.
 static void without_node(bool bad)
 {
@@ -228,6 +287,91 @@ static void child(bool bad)
     NEED(cudaGraphAddChildGraphNode(&node, g, nullptr, 0, inner));
     NEED(cudaGraphDestroy(inner));
     run(make(g));
+}
+
+static cudaGraph_t graph_of(float *x, cudaGraphNode_t *kernel)
+{
+    cudaGraph_t g = new_graph();
+    *kernel = add_scale(g, x, 256);
+    return g;
+}
+
+// The kernel of a child graph in a child graph, and its buffer, which is freed between two launches.
+static void grandchild(bool bad)
+{
+    float *x = take<float>(256), *spare = take<float>(256);
+    cudaGraphNode_t node, kernel;
+    cudaGraph_t g = new_graph(), inner = new_graph(), most = graph_of(x, &kernel);
+    NEED(cudaGraphAddChildGraphNode(&node, inner, nullptr, 0, most));
+    NEED(cudaGraphAddChildGraphNode(&node, g, nullptr, 0, inner));
+    cudaGraphExec_t e = make(g);
+    NEED(cudaGraphDestroy(most));
+    NEED(cudaGraphDestroy(inner));
+    NEED(cudaGraphDestroy(g));
+    run(e);
+    NEED(cudaFree(bad ? x : spare));
+    run(e);
+}
+
+// The kernel of a child graph is set by its node there.
+static void child_kernel(bool bad)
+{
+    float *x = take<float>(256), *y = take<float>(256 - bad);
+    cudaGraphNode_t node, kernel;
+    cudaGraph_t g = new_graph(), own;
+    size_t n = 1;
+    NEED(cudaGraphAddChildGraphNode(&node, g, nullptr, 0, graph_of(x, &kernel)));
+    NEED(cudaGraphChildGraphNodeGetGraph(node, &own));
+    NEED(cudaGraphGetNodes(own, &kernel, &n));
+    cudaGraphExec_t e = make(g);
+    run(e);
+    set_scale(e, kernel, y, 256);
+    run(e);
+}
+
+// A child graph gets the parameters of another graph; what stands beside it stays.
+static void child_set(bool bad)
+{
+    float *x = take<float>(256), *y = take<float>(256), *beside = take<float>(256), *spare = take<float>(256);
+    cudaGraphNode_t node, kernel;
+    cudaGraph_t g = graph_of(beside, &kernel);
+    NEED(cudaGraphAddChildGraphNode(&node, g, nullptr, 0, graph_of(x, &kernel)));
+    cudaGraphExec_t e = make(g);
+    run(e);
+    NEED(cudaGraphExecChildGraphNodeSetParams(e, node, graph_of(y, &kernel)));
+    run(e);
+    NEED(cudaFree(bad ? y : spare));
+    run(e);
+}
+
+// The same, and a buffer beside it is freed.
+static void child_beside(bool bad)
+{
+    float *x = take<float>(256), *y = take<float>(256), *beside = take<float>(256), *spare = take<float>(256);
+    cudaGraphNode_t node, kernel;
+    cudaGraph_t g = graph_of(beside, &kernel);
+    NEED(cudaGraphAddChildGraphNode(&node, g, nullptr, 0, graph_of(x, &kernel)));
+    cudaGraphExec_t e = make(g);
+    NEED(cudaGraphExecChildGraphNodeSetParams(e, node, graph_of(y, &kernel)));
+    NEED(cudaFree(bad ? beside : spare));
+    run(e);
+}
+
+static void cooperative(bool bad)
+{
+    float *x = take<float>(256), *spare = take<float>(256);
+    int n = 256;
+    void *arguments[] = {&x, &n};
+    cudaStream_t s;
+    cudaGraph_t g;
+    NEED(cudaStreamCreate(&s));
+    NEED(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    NEED(cudaLaunchCooperativeKernel((void *)scale, dim3(2), dim3(128), arguments, 0, s));
+    NEED(cudaStreamEndCapture(s, &g));
+    cudaGraphExec_t e = make(g);
+    run(e);
+    NEED(cudaFree(bad ? x : spare));
+    run(e);
 }
 
 // The index comes from memory: that access is checked, the others are proved.
@@ -265,7 +409,7 @@ static void in_part_freed(bool bad)
     run(e);
 }
 
-// Memory of a graph: its kernels look up every root.
+// A kernel beside memory of a graph; the kernel that uses that memory looks up every root.
 static void memory(bool bad)
 {
     cudaGraph_t g = new_graph();
@@ -298,12 +442,19 @@ static const struct check_case cases[] = {
     {"set", set, "heap-buffer-overflow 3 0 0"},
     {"other_kernel", other_kernel, "heap-buffer-overflow 2 2 0"},
     {"refused", refused, "heap-use-after-free 2 0 0"},
-    {"updated", updated, "heap-buffer-overflow 1 0 0"},
+    {"updated", updated, "heap-buffer-overflow 2 0 0"},
+    {"updated_set", updated_set, "heap-use-after-free 6 0 0"},
+    {"update_refused", update_refused, "heap-buffer-overflow 3 3 0"},
     {"without_node", without_node, "heap-use-after-free 3 0 0"},
-    {"child", child, "heap-buffer-overflow 1 0 0"},
+    {"child", child, "heap-buffer-overflow 2 0 0"},
+    {"grandchild", grandchild, "heap-use-after-free 2 0 0"},
+    {"child_kernel", child_kernel, "heap-buffer-overflow 2 0 0"},
+    {"child_set", child_set, "heap-use-after-free 6 0 0"},
+    {"child_beside", child_beside, "heap-use-after-free 2 0 0"},
+    {"cooperative", cooperative, "heap-use-after-free 2 0 0"},
     {"in_part", in_part, "heap-buffer-overflow 0 2 0"},
     {"in_part_freed", in_part_freed, "heap-use-after-free 0 2 0"},
-    {"memory", memory, "heap-buffer-overflow 0 0 0"},
+    {"memory", memory, "heap-buffer-overflow 2 0 0"},
 };
 
 int main(int argc, char **argv)

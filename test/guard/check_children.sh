@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# Kernels that kernels launch, under --mode=check: each wrong program of test/guard/check_children.cu has one
+# report, which names the kernel and the line; correct twins are silent, and all compute what they should.
+set -u
+. test/guard/check.bash
+compile 80 check_children -rdc=true
+
+"$MOAT" --device=cpu --mode=off "$T/check_children" list >"$T/cases" 2>/dev/null </dev/null
+while IFS=$'\t ' read -r name type kernel; do
+    for proofs in on off; do
+        run --proofs=$proofs "$T/check_children" good "$name"
+        [ "$status $found" = '0 ' ] &&
+            ! grep -q 'not checked: no PTX\|refused\|did not see' "$T/log"
+        verdict $? "good $name, proofs $proofs"
+        run --proofs=$proofs "$T/check_children" bad "$name"
+        [ "$status $found" = "97 $type" ] && [ "$(grep -c 'ERROR: moat' "$T/log")" = 1 ] &&
+            grep -q "in kernel $kernel(.*check_children.cu:" "$T/log"
+        verdict $? "bad $name, proofs $proofs"
+    done
+done <"$T/cases"
+[ "$passed" -gt 30 ] || [ "$failed" -gt 0 ] || { echo 'the list of cases is too short'; failed=1; }
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
