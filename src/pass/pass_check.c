@@ -27,6 +27,8 @@ const char *const pass_check_left_names[PASS_CHECK_LEFTS] = {
     [PASS_CHECK_ELSEWHERE] = "elsewhere", [PASS_CHECK_COLLECTIVE] = "collective",
     [PASS_CHECK_ASYNC] = "asynchronous",  [PASS_CHECK_UNSIZED] = "unsized"};
 
+const struct pass_apart pass_check_apart = {kcheck_functions_ptx, JUDGE_REGISTERS};
+
 #define CALL EDIT_PREFIX "check_call"
 #define ENTER EDIT_PREFIX "check_enter"
 // Texts that are inserted cannot declare parameters; registers they can pass.
@@ -464,7 +466,6 @@ static bool calls_malloc(const struct ptx_module *m)
 
 static int add_text(struct checking *k)
 {
-    static const struct pass_apart judge = {kcheck_functions_ptx, JUDGE_REGISTERS};
     const char *given = k->c->judge;
     struct out text;
     int err = out_to_memory(&text);
@@ -486,7 +487,7 @@ static int add_text(struct checking *k)
     if (err)
         return err;
     if (k->c->linked && !given)
-        k->c->result->apart = &judge;
+        k->c->result->apart = &pass_check_apart;
     k->variable = edit_find(k->c->edit, STR(KCHECK_VARIABLE));
     k->call = edit_find(k->c->edit, STR(CALL));
     k->find = heap ? edit_find(k->c->edit, STR(FIND)) : PTX_NONE;
