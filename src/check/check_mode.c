@@ -127,7 +127,9 @@ static void module_loaded(const struct rewrite_module *module)
             count_sites(module->parts[i]->check);
             any = true;
         }
-    if (any && !later)
+    if (later)
+        guard_count(GUARD_CHECK_APART);
+    else if (any)
         check_host_module(module->row);
 }
 
