@@ -5,7 +5,8 @@
 # when every variant of every kernel is wanted. check-load.sh [NAME...]: all programs of the suite, or these,
 # and then nothing is written into doc/. On a GPU the driver compiles (bench/link_time.c, seconds by the
 # clock, links on several threads). Elsewhere ptxas and nvlink do, for sm_90, as the driver does it, and the
-# seconds are the processor's. PTX comes from $BUILD/programs, or from nvcc. CHECK_LOAD_ROWS: a file that gets the rows.
+# seconds are the processor's. PTX comes from $BUILD/programs, or from nvcc. CHECK_LOAD_ROWS: a file that
+# gets the rows.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 BUILD=${BUILD:-build} MOAT=${MOAT:-$BUILD/bin/moat}
@@ -15,7 +16,9 @@ trap 'rm -rf "$T"' EXIT
 device=cpu
 ! nvidia-smi -L >/dev/null 2>&1 || device=gpu
 for tool in ptxas nvlink; do
-    [ $device = gpu ] || command -v $tool >/dev/null || { echo "check-load.sh: no $tool, and no GPU" >&2; exit 0; }
+    [ $device = cpu ] && ! command -v $tool >/dev/null || continue
+    echo "check-load.sh: no $tool, and no GPU" >&2
+    exit 0
 done
 
 text_of() {  # text_of NAME: its PTX

@@ -245,7 +245,7 @@ void check_apart_ends(const void *handle, bool ending)
 static void unload(const struct unit *u)
 {
     struct modules_row *row = u->module ? modules_unloading(u->module) : NULL;
-    CUresult r = !u->module  ? CUDA_ERROR_NOT_FOUND
+    CUresult r = !u->module   ? CUDA_ERROR_NOT_FOUND
                  : u->context ? guard.real.cuModuleUnload((CUmodule)u->module)
                               : guard.real.cuLibraryUnload((CUlibrary)u->module);
     if (!r)

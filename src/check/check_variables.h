@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The variables of checked modules: their addresses are read from the module's own table of them
-// (pass/pass_check.h) in each context, or asked of the driver for kernels whose variants are apart, and they are recorded as memory of the program, like those that it
+// (pass/pass_check.h) in each context, or asked of the driver for kernels whose variants are apart, and they
+// are recorded as memory of the program, like those that it
 // asks the driver for.
 #ifndef MOAT_CHECK_CHECK_VARIABLES_H
 #define MOAT_CHECK_CHECK_VARIABLES_H

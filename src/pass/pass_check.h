@@ -167,7 +167,7 @@ struct pass_check {
     struct pass_check_kernel *kernels;
     struct pass_check_site *sites;
     struct pass_check_func *funcs;  // those that were rewritten
-    bool apart;    // the text holds the variants alone (pass_variants.h)
+    bool apart;                     // the text holds the variants alone (pass_variants.h)
     // The table, a variable that holds the addresses of the others, 8 bytes for each in this order. Its name
     // is empty if there are none. Apart: the host fills it with addresses in the program's own module.
     struct str table;

@@ -145,8 +145,8 @@ static bool can_move(const struct ptx_stmt *s)
 static void look_at_stmt(struct variants *v, const struct ptx_stmt *s)
 {
     bool calls = s->kind == PTX_INSN && s->form->id == PTX_OP_CALL;
-    if (s->kind == PTX_VERBATIM || s->kind == PTX_PROTOTYPE || (s->kind == PTX_TARGETS && s->targets->calls) ||
-        (calls && !callee_of(v->c->m, s)))
+    if (s->kind == PTX_VERBATIM || s->kind == PTX_PROTOTYPE ||
+        (s->kind == PTX_TARGETS && s->targets->calls) || (calls && !callee_of(v->c->m, s)))
         v->why = "a kernel calls a function by its address";
     if (s->kind != PTX_INSN)
         return;

@@ -6,19 +6,19 @@
 #include "pass/pass_variants.h"
 #include "ptx/testing.h"
 
-#define VARIABLES                                                                                \
+#define VARIABLES                                                                               \
     ".visible .const .align 4 .b32 factor[4] = {1, 2, 3, 4};\n.global .align 4 .b32 sums[4];\n" \
     ".visible .global .u64 idle;\n.shared .align 4 .b8 tile[128];\n"
-#define FUNCTIONS                                                                                       \
-    ".func (.reg .b32 r) other(.reg .b32 x)\n{\nadd.s32 r, x, 1;\nret;\n}\n"                             \
+#define FUNCTIONS                                                            \
+    ".func (.reg .b32 r) other(.reg .b32 x)\n{\nadd.s32 r, x, 1;\nret;\n}\n" \
     ".func (.reg .b32 r) twice(.reg .b32 x)\n{\nadd.s32 r, x, x;\nret;\n}\n"
 // Registers of kernel k, and its body.
 #define KERNEL(body)                                                                              \
     ".visible .entry k(.param .b64 p)\n{\n.reg .b64 %rd<6>;\n.reg .b32 %r<6>;\n.reg .pred %p0;\n" \
-    "ld.param.b64 %rd0, [p];\nld.global.b32 %r0, [%rd0];\nmul.wide.s32 %rd1, %r0, 4;\n" body      \
-    "ret;\n}\n"
-#define SECOND ".visible .entry second(.param .b64 p)\n{\n.reg .b64 %rd0;\nld.param.b64 %rd0, [p];\n" \
-               "st.global.b32 [%rd0], 1;\nret;\n}\n"
+    "ld.param.b64 %rd0, [p];\nld.global.b32 %r0, [%rd0];\nmul.wide.s32 %rd1, %r0, 4;\n" body "ret;\n}\n"
+#define SECOND                                                                             \
+    ".visible .entry second(.param .b64 p)\n{\n.reg .b64 %rd0;\nld.param.b64 %rd0, [p];\n" \
+    "st.global.b32 [%rd0], 1;\nret;\n}\n"
 
 static struct pass_result *rewritten(const char *text)
 {
@@ -47,11 +47,11 @@ static void has_not(const struct pass_result *r, const char *what)
 
 static void good_variables(void **state)
 {
-    struct pass_result *r = rewritten(
-        TESTING_HEAD VARIABLES FUNCTIONS KERNEL("mov.u64 %rd2, factor;\nadd.s64 %rd2, %rd2, %rd1;\n"
-                                                "ld.const.b32 %r1, [%rd2+4];\nld.const.b32 %r2, [factor+8];\n"
-                                                "call (%r3), twice, (%r2);\ncvta.const.u64 %rd3, %rd2;\n"
-                                                "st.shared.b32 [tile], %r3;\nst.global.b32 [sums+4], %r1;\n"));
+    struct pass_result *r = rewritten(TESTING_HEAD VARIABLES FUNCTIONS KERNEL(
+        "mov.u64 %rd2, factor;\nadd.s64 %rd2, %rd2, %rd1;\n"
+        "ld.const.b32 %r1, [%rd2+4];\nld.const.b32 %r2, [factor+8];\n"
+        "call (%r3), twice, (%r2);\ncvta.const.u64 %rd3, %rd2;\n"
+        "st.shared.b32 [tile], %r3;\nst.global.b32 [sums+4], %r1;\n"));
     const struct pass_check *c = r->check;
     assert_true(c->apart);
     assert_int_equal(c->nvariables, 2);
@@ -81,8 +81,8 @@ static void good_variables(void **state)
 
 static void good_description(void **state)
 {
-    struct pass_result *r =
-        rewritten(TESTING_HEAD VARIABLES KERNEL("st.global.b32 [sums+4], %r0;\n")), *again;
+    struct pass_result *r = rewritten(TESTING_HEAD VARIABLES KERNEL("st.global.b32 [sums+4], %r0;\n")),
+                       *again;
     struct out out;
     assert_int_equal(out_to_memory(&out), 0);
     pass_describe(r, &out);

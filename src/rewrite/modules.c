@@ -282,7 +282,7 @@ void modules_after_fork(void)
         while (row) {
             struct modules_row *next = row->next;
             if (!row->holds && !row->taken) {
-                row->of = NULL;  // it is held by this row, so it is leaked
+                row->of = NULL;  // the row that this one holds is leaked, too
                 free_row(row);
             }
             row = next;

@@ -570,7 +570,8 @@ bool rewrite_file(struct rewrite *r, const char *path, bool library, const struc
 {
     int saved = errno;
     struct work *w = begin(r, library, options, &(struct rewrite_origin){.path = path}, "in a file");
-    bool ours = w && finish(w, rewrite_source_file(&w->source, path, w->arch, false, &w->sink), options->together);
+    bool ours =
+        w && finish(w, rewrite_source_file(&w->source, path, w->arch, false, &w->sink), options->together);
     errno = saved;
     return ours;
 }

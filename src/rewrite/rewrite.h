@@ -92,7 +92,8 @@ bool rewrite_memory(struct rewrite *r, const void *image, bool library,
 bool rewrite_file(struct rewrite *r, const char *path, bool library, const struct rewrite_options *options);
 bool rewrite_end(struct rewrite *r, CUresult result, const void *handle, bool library);
 // Returns true if variants could not be compiled later for a module that was loaded, because a variable's
-// address is not to be had: it was unloaded, and the image must be rewritten once more, with options->together.
+// address is not to be had: it was unloaded, and the image must be rewritten once more, with
+// options->together.
 // Call it before rewrite_end.
 bool rewrite_again(struct rewrite *r, struct rewrite_options *options, CUresult result, const void *handle,
                    bool library);

@@ -128,8 +128,7 @@ static bool compile(const struct rewrite_later *l, const char *name, unsigned re
     if (!err) {
         err = pass_variants_cut(l->text, str_from(name), &first.sink, &text);
         if (!err) {
-            CUresult r =
-                link_text(l, (struct str){text.buf, text.len - 1}, registers, &jit, out, image);
+            CUresult r = link_text(l, (struct str){text.buf, text.len - 1}, registers, &jit, out, image);
             const char *result = r ? driver_result_name(r) : "";
             snprintf(why, size, "%s%s%s", result ? result : "an unknown error", r && jit.log[0] ? ": " : "",
                      r ? jit.log : "");
@@ -171,10 +170,11 @@ bool rewrite_later_make(struct rewrite_later *l, const char *name, unsigned regi
     size_t length = (size_t)snprintf(content.name, sizeof content.name, "%s", name);
     if (length >= sizeof content.name)
         return false;
-    const struct cache_key key = {.content = {(const char *)&content, offsetof(struct content, name) + length},
-                                  .pass = l->key,
-                                  .arch = l->arch,
-                                  .driver = (uint32_t)driver};
+    const struct cache_key key = {
+        .content = {(const char *)&content, offsetof(struct content, name) + length},
+        .pass = l->key,
+        .arch = l->arch,
+        .driver = (uint32_t)driver};
     if (recall(&key, out))
         return true;
     if (cache)

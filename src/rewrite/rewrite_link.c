@@ -24,8 +24,7 @@ CUresult rewrite_link_add(CUlinkState link, struct str text, const char *name, u
     CUjit_option option = CU_JIT_MAX_REGISTERS;
     void *value = (void *)(uintptr_t)registers;
     return guard.real.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)text.ptr, text.len + 1, name,
-                                       registers != 0, registers ? &option : NULL,
-                                       registers ? &value : NULL);
+                                       registers != 0, registers ? &option : NULL, registers ? &value : NULL);
 }
 
 // Writes the beginning of a text, up to its .address_size, for another text. What follows the architecture in

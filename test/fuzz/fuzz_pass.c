@@ -64,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     ptx_free(m);
     rewrite(text, "count", 75);
     rewrite(text, "check", 75);
+    rewrite(text, "check,variants", 75);
     rewrite(text, "shadow", 75);
     rewrite(text, "shadow_8", 75);
     rewrite(text, "count,check", 100);

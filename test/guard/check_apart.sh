@@ -14,8 +14,8 @@ passed=0 failed=0
 # run good|bad CASE OPTION...: status in $status, what was reported in $found, how many modules were loaded
 # unchanged in $apart, how many variants were made in $made
 run() {
-    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "${@:3}" "$BUILD/tool/check_apart" "$2" "$1" \
-        "$T/file.ptx" >"$T/log" 2>&1 </dev/null
+    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "${@:3}" \
+        "$BUILD/tool/apart_cases" "$2" "$1" "$T/file.ptx" >"$T/log" 2>&1 </dev/null
     status=$?
     found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
     found=${found% }
@@ -63,7 +63,8 @@ run good regular --check-variants=apart --proofs=off
 verdict $? 'regular without proofs'
 # The second time all comes from the cache; without one, nothing does.
 run good unproved --check-variants=apart
-[ "$status $apart $made" = '0 1 1' ] && grep -q 'from the cache *2$' "$T/log" && ! grep -q 'stored in the cache' "$T/log"
+[ "$status $apart $made" = '0 1 1' ] && grep -q 'from the cache *2$' "$T/log" &&
+    ! grep -q 'stored in the cache' "$T/log"
 verdict $? 'from the cache'
 run bad unproved --check-variants=apart --no-cache
 [ "$status $found $apart $made" = '97 heap-buffer-overflow 1 1' ] && ! grep -q 'the cache' "$T/log"

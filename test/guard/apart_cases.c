@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// check_apart CASE good|bad [FILE]: a kernel whose launches are proved, one whose launches are not, one that
+// apart_cases CASE good|bad [FILE]: a kernel whose launches are proved, one whose launches are not, one that
 // uses variables of every kind and one in a module with an indirect call, by the driver's calls. Bad ones
 // touch an element past a buffer or variable. FILE: where the PTX is written, for `file`. Exit status 0 if
 // all results are right.
@@ -14,39 +14,39 @@ enum { N = 256, BYTES = N * 4, THREADS = 4 };
 
 #define HEAD ".version 7.8\n.target sm_75\n.address_size 64\n"
 // a[idx[i]] = i, which no proof covers; regular: a[i] = i.
-#define KERNELS                                                                                       \
+#define KERNELS                                                                                         \
     ".visible .entry scatter(.param .u64 a, .param .u64 idx)\n{\n.reg .b64 %rd<6>;\n.reg .b32 %r<3>;\n" \
-    "ld.param.u64 %rd0, [a];\nld.param.u64 %rd1, [idx];\nmov.u32 %r0, %tid.x;\n"                      \
-    "mul.wide.u32 %rd2, %r0, 4;\nadd.s64 %rd3, %rd1, %rd2;\nld.global.s32 %r1, [%rd3];\n"             \
-    "mul.wide.s32 %rd4, %r1, 4;\nadd.s64 %rd5, %rd0, %rd4;\nst.global.u32 [%rd5], %r0;\nret;\n}\n"    \
-    ".visible .entry regular(.param .u64 a)\n{\n.reg .b64 %rd<3>;\n.reg .b32 %r<2>;\n"                \
-    "ld.param.u64 %rd0, [a];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %rd1, %r0, 4;\n"                     \
+    "ld.param.u64 %rd0, [a];\nld.param.u64 %rd1, [idx];\nmov.u32 %r0, %tid.x;\n"                        \
+    "mul.wide.u32 %rd2, %r0, 4;\nadd.s64 %rd3, %rd1, %rd2;\nld.global.s32 %r1, [%rd3];\n"               \
+    "mul.wide.s32 %rd4, %r1, 4;\nadd.s64 %rd5, %rd0, %rd4;\nst.global.u32 [%rd5], %r0;\nret;\n}\n"      \
+    ".visible .entry regular(.param .u64 a)\n{\n.reg .b64 %rd<3>;\n.reg .b32 %r<2>;\n"                  \
+    "ld.param.u64 %rd0, [a];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %rd1, %r0, 4;\n"                       \
     "add.s64 %rd2, %rd0, %rd1;\nst.global.u32 [%rd2], %r0;\nret;\n}\n"
 // Each thread adds factor[i] of constant memory, the private table's and 1 through a pointer that is in a
 // variable to sums[idx[i]].
-#define VARIABLES                                                                                     \
-    ".visible .global .align 4 .b32 sums[4];\n.visible .const .align 4 .b32 factor[4];\n"             \
-    ".global .align 4 .b32 table[4] = {10, 20, 30, 40};\n"                                            \
-    ".visible .global .align 8 .u64 last = generic(sums)+12;\n"                                       \
-    ".visible .entry adds(.param .u64 idx)\n{\n.reg .b64 %rd<10>;\n.reg .b32 %r<8>;\n"                \
-    "ld.param.u64 %rd0, [idx];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %rd1, %r0, 4;\n"                   \
-    "add.s64 %rd2, %rd0, %rd1;\nld.global.s32 %r1, [%rd2];\nmul.wide.s32 %rd3, %r1, 4;\n"             \
-    "mov.u64 %rd4, factor;\nadd.s64 %rd5, %rd4, %rd3;\nld.const.u32 %r2, [%rd5];\n"                   \
-    "mov.u64 %rd6, table;\nadd.s64 %rd6, %rd6, %rd3;\nld.global.u32 %r3, [%rd6];\n"                   \
-    "ld.const.u32 %r4, [factor+4];\nadd.s32 %r2, %r2, %r3;\nadd.s32 %r2, %r2, %r4;\n"                 \
-    "mov.u64 %rd7, sums;\nadd.s64 %rd7, %rd7, %rd3;\nred.global.add.u32 [%rd7], %r2;\n"               \
-    "ld.global.u64 %rd8, [last];\ncvta.to.global.u64 %rd9, %rd8;\nred.global.add.u32 [%rd9], 1;\n"    \
+#define VARIABLES                                                                                  \
+    ".visible .global .align 4 .b32 sums[4];\n.visible .const .align 4 .b32 factor[4];\n"          \
+    ".global .align 4 .b32 table[4] = {10, 20, 30, 40};\n"                                         \
+    ".visible .global .align 8 .u64 last = generic(sums)+12;\n"                                    \
+    ".visible .entry adds(.param .u64 idx)\n{\n.reg .b64 %rd<10>;\n.reg .b32 %r<8>;\n"             \
+    "ld.param.u64 %rd0, [idx];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %rd1, %r0, 4;\n"                \
+    "add.s64 %rd2, %rd0, %rd1;\nld.global.s32 %r1, [%rd2];\nmul.wide.s32 %rd3, %r1, 4;\n"          \
+    "mov.u64 %rd4, factor;\nadd.s64 %rd5, %rd4, %rd3;\nld.const.u32 %r2, [%rd5];\n"                \
+    "mov.u64 %rd6, table;\nadd.s64 %rd6, %rd6, %rd3;\nld.global.u32 %r3, [%rd6];\n"                \
+    "ld.const.u32 %r4, [factor+4];\nadd.s32 %r2, %r2, %r3;\nadd.s32 %r2, %r2, %r4;\n"              \
+    "mov.u64 %rd7, sums;\nadd.s64 %rd7, %rd7, %rd3;\nred.global.add.u32 [%rd7], %r2;\n"            \
+    "ld.global.u64 %rd8, [last];\ncvta.to.global.u64 %rd9, %rd8;\nred.global.add.u32 [%rd9], 1;\n" \
     "red.global.add.u32 [sums+8], 1;\nret;\n}\n"
-#define INDIRECT                                                                                     \
-    ".func (.reg .b32 r) twice(.reg .b32 x)\n{\nadd.s32 r, x, x;\nret;\n}\n"                          \
+#define INDIRECT                                                             \
+    ".func (.reg .b32 r) twice(.reg .b32 x)\n{\nadd.s32 r, x, x;\nret;\n}\n" \
     ".visible .global .align 8 .u64 what = twice;\n"
-#define SHARED                                                                                        \
-    ".extern .shared .align 4 .b8 room[];\n"                                                          \
-    ".visible .entry far(.param .u64 a, .param .u64 idx)\n{\n.reg .b64 %rd<6>;\n.reg .b32 %r<6>;\n"   \
+#define SHARED                                                                                         \
+    ".extern .shared .align 4 .b8 room[];\n"                                                           \
+    ".visible .entry far(.param .u64 a, .param .u64 idx)\n{\n.reg .b64 %rd<6>;\n.reg .b32 %r<6>;\n"    \
     "ld.param.u64 %rd0, [a];\nld.param.u64 %rd1, [idx];\nmov.u32 %r0, %tid.x;\nshl.b32 %r2, %r0, 8;\n" \
-    "mov.u32 %r3, room;\nadd.s32 %r3, %r3, %r2;\nst.shared.u32 [%r3], %r0;\n"                         \
-    "mul.wide.u32 %rd2, %r0, 4;\nadd.s64 %rd3, %rd1, %rd2;\nld.global.s32 %r1, [%rd3];\n"             \
-    "ld.shared.u32 %r4, [%r3];\n"                                                                     \
+    "mov.u32 %r3, room;\nadd.s32 %r3, %r3, %r2;\nst.shared.u32 [%r3], %r0;\n"                          \
+    "mul.wide.u32 %rd2, %r0, 4;\nadd.s64 %rd3, %rd1, %rd2;\nld.global.s32 %r1, [%rd3];\n"              \
+    "ld.shared.u32 %r4, [%r3];\n"                                                                      \
     "mul.wide.s32 %rd4, %r1, 4;\nadd.s64 %rd5, %rd0, %rd4;\nst.global.u32 [%rd5], %r4;\nret;\n}\n"
 
 #define NEED(call)                                           \
@@ -275,9 +275,9 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"regular", regular},   {"unproved", unproved}, {"indirect", indirect},
-                 {"file", from_file},    {"variables", add_in_module}, {"library", in_library},
-                 {"again", again},       {"attributes", attributes},   {"captured", captured},
+    } cases[] = {{"regular", regular}, {"unproved", unproved},       {"indirect", indirect},
+                 {"file", from_file},  {"variables", add_in_module}, {"library", in_library},
+                 {"again", again},     {"attributes", attributes},   {"captured", captured},
                  {"threads", threads}};
     if (argc < 3)
         return 2;
