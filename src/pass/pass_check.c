@@ -124,10 +124,12 @@ static void find_taken(const struct ptx_module *m, bool *taken)
     }
 }
 
-// Whether a function can be copied: statements kept verbatim may refer to anything, and a variable in
-// global or constant memory must exist once.
-static bool can_copy(const struct ptx_func *f)
+// Whether a function can be copied: statements kept verbatim may refer to anything, a variable in global or
+// constant memory must exist once, and % can only be the first character of a name.
+static bool can_copy(const struct ptx_module *m, const struct ptx_func *f)
 {
+    if (ptx_func_name(m, f).ptr[0] == '%')
+        return false;
     for (uint32_t i = 0; i < f->nstmts; i++) {
         const struct ptx_stmt *s = &f->stmts[i];
         if (s->kind == PTX_VERBATIM)
@@ -162,7 +164,7 @@ static int copy_functions(struct checking *k)
         struct ptx_func *f = c->funcs[i];
         struct pass_func *about = &c->result->funcs[i];
         k->copies[i] = NULL;
-        if (about->why == PASS_REWRITTEN && !can_copy(f))
+        if (about->why == PASS_REWRITTEN && !can_copy(c->m, f))
             about->why = PASS_UNCOPIED;
         if (about->why != PASS_REWRITTEN)
             continue;

@@ -136,9 +136,21 @@ static void bad_modules(void **state)
     }
 }
 
+// A name that begins with % cannot have a prefix, so such a kernel has no variant.
+static void bad_name(void **state)
+{
+    struct pass_result *r = rewritten(TESTING_HEAD ".visible .entry %k(.param .b64 p)\n{\n.reg .b64 %d0;\n"
+                                                   "ld.param.b64 %d0, [p];\nst.global.b32 [%d0], 1;\n"
+                                                   "ret;\n}\n");
+    assert_int_equal(r->funcs[0].why, PASS_UNCOPIED);
+    has_not(r, KCHECK_PREFIX "%");
+    pass_result_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(good_variables), cmocka_unit_test(good_description),
-                                       cmocka_unit_test(good_cut), cmocka_unit_test(bad_modules)};
+                                       cmocka_unit_test(good_cut), cmocka_unit_test(bad_modules),
+                                       cmocka_unit_test(bad_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
