@@ -41,7 +41,7 @@ processor() {
         { time "$@" >/dev/null 2>&1 || : >"$T/refused"; } 2>"$T/time"
         took=$(sum <"$T/time")
         least=$(printf '%s\n' ${least:+"$least"} "$took" | sort -g | head -n 1)
-        [ "$(awk -v t="$took" 'BEGIN { print t > 1 }')" = 0 ] || break
+        [ "$(awk -v t="$took" 'BEGIN { print (t > 1) }')" = 0 ] || break
     done
     echo "$least"
 }
