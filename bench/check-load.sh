@@ -6,7 +6,8 @@
 # and then nothing is written into doc/. On a GPU the driver compiles (bench/link_time.c, seconds by the
 # clock, links on several threads). Elsewhere ptxas and nvlink do, for sm_90, as the driver does it, and the
 # seconds are the processor's. PTX comes from $BUILD/programs, or from nvcc. CHECK_LOAD_ROWS: a file that
-# gets the rows.
+# gets the rows. ROUNDS: the least of so many runs (3). CHECK_LOAD_WITHOUT: programs that are left out.
+# CHECK_LOAD_LIMIT: no program is begun after so many seconds.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 BUILD=${BUILD:-build} MOAT=${MOAT:-$BUILD/bin/moat}
@@ -33,11 +34,11 @@ text_of() {  # text_of NAME: its PTX
     fi
 }
 sum() { awk '{ for (i = 1; i <= NF; i++) s += $i } END { printf("%.3f\n", s > 0.001 ? s : 0.001) }'; }
-# processor COMMAND...: the least seconds of three runs, of one if that takes more than a second; `refused` is
-# there if it fails
+# processor COMMAND...: the least seconds of ROUNDS runs, of one if that takes more than a second; `refused`
+# is there if it fails
 processor() {
     local TIMEFORMAT="%3U %3S" took least=""
-    for _ in 1 2 3; do
+    for _ in $(seq "${ROUNDS:-3}"); do
         { time "$@" >/dev/null 2>&1 || : >"$T/refused"; } 2>"$T/time"
         took=$(sum <"$T/time")
         least=$(printf '%s\n' ${least:+"$least"} "$took" | sort -g | head -n 1)
@@ -95,7 +96,11 @@ row() {
 
 names=("$@")
 [ $# -gt 0 ] || mapfile -t names < <(tail -n +2 test/programs/programs.tsv | cut -f 1)
-for name in "${names[@]}"; do row "$name"; done >"$T/rows"
+for name in "${names[@]}"; do
+    [[ " ${CHECK_LOAD_WITHOUT:-} " != *" $name "* ]] || continue
+    [ $SECONDS -lt "${CHECK_LOAD_LIMIT:-100000}" ] || break
+    row "$name"
+done >"$T/rows"
 [ -s "$T/rows" ] || { echo 'nothing was measured' >&2; exit 77; }
 [ -z "${CHECK_LOAD_ROWS:-}" ] || cp "$T/rows" "$CHECK_LOAD_ROWS"
 {
@@ -104,7 +109,7 @@ for name in "${names[@]}"; do row "$name"; done >"$T/rows"
     echo
     bench/machine
     echo
-    python3 bench/check_load.py "$T/rows" $device
+    python3 bench/check_load.py "$T/rows" $device "${#names[@]}"
 } >"$T/section"
 cat "$T/section"
 [ $# -gt 0 ] || bench/finish "check-load-$device" "$T/section"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# check_load.py ROWS cpu|gpu: the tables of check-load.sh, from its rows.
+# check_load.py ROWS cpu|gpu ALL: the tables of check-load.sh, from its rows, of ALL programs.
 import math
 import statistics
 import sys
@@ -15,6 +15,8 @@ else:
     print('Processor seconds, for sm_90: `ptxas` for the program\'s PTX, and moat, `ptxas -c` and `nvlink` '
           'for a first load, each text by a process of its own. Other work ran beside it.')
 print('A program with - in the second column has kernels whose variants must be in its own module.\n')
+if len(rows) < int(sys.argv[3]):
+    print(f'Measured: {len(rows)} of {sys.argv[3]} programs; the others were left out, or time was over.\n')
 print('| way | average | median | worst | within', WANTED, 'times |')
 print('| --- | ---: | ---: | ---: | ---: |')
 for at, way in enumerate(WAYS, 1):
