@@ -188,8 +188,8 @@ KPRIM struct kcheck_judgement kcheck_judge_by_address(const struct kcheck_module
     return (struct kcheck_judgement){KCHECK_STRAY, here};
 }
 
-// Judges by the root, or, without one, by the address: in one function, so that it is called, and compiled, at
-// one place.
+// Judges by the root, or, without one, by the address. What judges by the address is inlined here, and only
+// here: the driver compiles it with each module.
 KPRIM struct kcheck_judgement kcheck_judge_by_root(const struct kcheck_module *m,
                                                    const struct kcheck_access *a, bool has_root)
 {
