@@ -1,10 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What a module takes the driver's compiler when it is first loaded under --mode=check, beside the program's
-# own PTX. check-load.sh [NAME...]: all programs of the suite, or these, and then nothing is written
-# into doc/. On a GPU the driver compiles (bench/link_time.c): the program's PTX by cuModuleLoadData, and the
-# rewritten one by a link, with one thread and with several. Elsewhere ptxas does, for sm_90, as it does for a
-# link, and the seconds are its processor's. PTX comes from $BUILD/programs, or from nvcc.
+# What a module takes when it is first loaded under --mode=check, beside what the driver's compiler takes for
+# the program's own PTX: with all variants together, and with each apart, when all launches are proved and
+# when every variant of every kernel is wanted. check-load.sh [NAME...]: all programs of the suite, or these,
+# and then nothing is written into doc/. On a GPU the driver compiles (bench/link_time.c, seconds by the
+# clock, links on several threads). Elsewhere ptxas and nvlink do, for sm_90, as the driver does it, and the
+# seconds are the processor's. PTX comes from $BUILD/programs, or from nvcc. CHECK_LOAD_ROWS: a file that
+# gets the rows. ROUNDS: the least of so many runs (3). CHECK_LOAD_WITHOUT: programs that are left out.
+# CHECK_LOAD_LIMIT: no program is begun after so many seconds.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 BUILD=${BUILD:-build} MOAT=${MOAT:-$BUILD/bin/moat}
@@ -13,10 +16,11 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 device=cpu
 ! nvidia-smi -L >/dev/null 2>&1 || device=gpu
-if [ $device = cpu ] && ! command -v ptxas >/dev/null; then
-    echo 'check-load.sh: no ptxas, and no GPU' >&2
+for tool in ptxas nvlink; do
+    [ $device = cpu ] && ! command -v $tool >/dev/null || continue
+    echo "check-load.sh: no $tool, and no GPU" >&2
     exit 0
-fi
+done
 
 text_of() {  # text_of NAME: its PTX
     local n
@@ -29,74 +33,83 @@ text_of() {  # text_of NAME: its PTX
         return 1
     fi
 }
-ptxas_seconds() {  # ptxas_seconds FILE: of the processor; - if it is refused
-    local TIMEFORMAT='%U %S'
-    { time ptxas -c -arch=sm_90 -o "$T/out" "$1" >/dev/null 2>&1 || : >"$T/refused"; } 2>"$T/time"
-    [ ! -e "$T/refused" ] || { rm "$T/refused"; echo -; return; }
-    awk '{ printf "%.2f\n", $1 + $2 }' "$T/time"
+sum() { awk '{ for (i = 1; i <= NF; i++) s += $i } END { printf("%.3f\n", s > 0.001 ? s : 0.001) }'; }
+# processor COMMAND...: the least seconds of ROUNDS runs, of one if that takes more than a second; `refused`
+# is there if it fails
+processor() {
+    local TIMEFORMAT="%3U %3S" took least=""
+    for _ in $(seq "${ROUNDS:-3}"); do
+        { time "$@" >/dev/null 2>&1 || : >"$T/refused"; } 2>"$T/time"
+        took=$(sum <"$T/time")
+        least=$(printf '%s\n' ${least:+"$least"} "$took" | sort -g | head -n 1)
+        [ "$(awk -v t="$took" 'BEGIN { print (t > 1) }')" = 0 ] || break
+    done
+    echo "$least"
 }
-moat_seconds() {  # moat_seconds FILE: what the pass takes of it, into $T/checked.ptx
-    local TIMEFORMAT='%U %S'
-    { time "$MOAT" ptx instrument --pass=check "$1" >"$T/checked.ptx" 2>/dev/null; } 2>"$T/time"
-    awk '{ printf "%.2f\n", $1 + $2 }' "$T/time"
+ptxas_seconds() { processor ptxas -arch=sm_90 "$@"; }
+
+# link_seconds FILE...: of links of each with the judge
+link_seconds() {
+    local file
+    for file; do
+        if [ $device = gpu ]; then
+            LINK_WITH=$T/texts/judge.ptx "$BUILD/bench/link_time" "$file" | awk '
+                { print $NF == "-" ? 0 : $NF; if ($NF == "-") print "refused" >"/dev/stderr" }' 2>"$T/error"
+            [ ! -s "$T/error" ] || : >"$T/refused"
+        else
+            ptxas_seconds -c "$file" -o "$T/cubin"
+            echo "$judge"
+            processor nvlink -arch=sm_90 "$T/cubin" "$T/judge.cubin" -o "$T/linked"
+        fi
+    done | sum
 }
-row() {  # row NAME: NAME, lines, lines of the rewritten text, seconds of moat, then seconds of compilers
-    local own checked split lines moat
+own_seconds() {
+    if [ $device = gpu ]; then
+        "$BUILD/bench/link_time" "$1" | awk '{ print $2 }'
+    else
+        ptxas_seconds "$1" -o "$T/out"
+    fi
+}
+
+# row NAME: NAME, variants, then seconds: own; together; apart and proved; apart, with every variant
+row() {
+    local own together made left cut n
+    rm -rf "$T/texts" "$T/refused"
+    mkdir "$T/texts"
     if ! text_of "$1" >"$T/own.ptx" || [ ! -s "$T/own.ptx" ]; then
         echo "check-load.sh: no PTX of $1" >&2
         return
     fi
-    moat=$(moat_seconds "$T/own.ptx")
-    lines="$(wc -l <"$T/own.ptx") $(wc -l <"$T/checked.ptx")"
-    if [ $device = gpu ]; then
-        read -r _ own _ < <("$BUILD/bench/link_time" "$T/own.ptx")
-        read -r _ _ checked split < <("$BUILD/bench/link_time" "$T/checked.ptx")
+    read -r made left cut n < <("$BUILD/bench/variant_texts" "$T/own.ptx" "$T/texts") || return
+    [ $device = gpu ] || [ -n "${judge:-}" ] ||
+        judge=$(ptxas_seconds -c -maxrregcount 32 "$T/texts/judge.ptx" -o "$T/judge.cubin")
+    own=$(own_seconds "$T/own.ptx")
+    together=$(echo "$made $(link_seconds "$T/texts/together.ptx")" | sum)
+    if [ "$n" = 0 ]; then
+        echo "$1 - $own $together $together $together"
     else
-        own=$(ptxas_seconds "$T/own.ptx") checked=$(ptxas_seconds "$T/checked.ptx") split=$checked
+        echo "$1 $n $own $together $(echo "$left $own" | sum)" \
+            "$(echo "$left $own $cut $(link_seconds "$T"/texts/variant-*.ptx)" | sum)"
     fi
-    echo "$1 $lines $moat $own $checked $split"
+    [ ! -e "$T/refused" ] || echo "check-load.sh: the compiler refuses a text of $1" >&2
 }
 
 names=("$@")
 [ $# -gt 0 ] || mapfile -t names < <(tail -n +2 test/programs/programs.tsv | cut -f 1)
-for name in "${names[@]}"; do row "$name"; done | tee "$T/rows" >&2
+for name in "${names[@]}"; do
+    [[ " ${CHECK_LOAD_WITHOUT:-} " != *" $name "* ]] || continue
+    [ $SECONDS -lt "${CHECK_LOAD_LIMIT:-100000}" ] || break
+    row "$name"
+done >"$T/rows"
 [ -s "$T/rows" ] || { echo 'nothing was measured' >&2; exit 77; }
+[ -z "${CHECK_LOAD_ROWS:-}" ] || cp "$T/rows" "$CHECK_LOAD_ROWS"
 {
-    [ $device = gpu ] && where='on a GPU' || where='by ptxas'
+    [ $device = gpu ] && where='on a GPU' || where='by ptxas and nvlink'
     echo "## First load of a module under --mode=check, $where"
     echo
     bench/machine
     echo
-    if [ $device = gpu ]; then
-        echo 'Seconds of the driver: the PTX of the program by cuModuleLoadData, and the rewritten one by a' \
-            'link with one thread and with several. The last column compares the latter with the first.'
-    else
-        echo 'Processor seconds of `ptxas -c -arch=sm_90`: the PTX of the program, and the rewritten one.'
-    fi
-    echo
-    head='| program | lines | rewritten | moat s | own s | checked s |'
-    rule='| --- | ---: | ---: | ---: | ---: | ---: |'
-    [ $device = cpu ] || head+=' several threads s |' rule+=' ---: |'
-    printf '%s ratio |\n%s ---: |\n' "$head" "$rule"
-    sort -k 6,6nr "$T/rows" | awk -v device=$device '
-        $5 == "-" || $6 == "-" || $7 == "-" {
-            printf "| %s | %d | %d | | | refused | |%s\n", $1, $2, $3, device == "gpu" ? " |" : ""
-            bad++
-            next
-        }
-        {
-            printf "| %s | %d | %d | %s | %s | %s | %s%.1f |\n", $1, $2, $3, $4, $5, $6,
-                device == "gpu" ? $7 " | " : "", $7 / ($5 > 0 ? $5 : 0.01)
-            own += $5; all += $6; split_all += $7
-            if ($7 / ($5 > 0 ? $5 : 0.01) <= 3) within++
-            n++
-        }
-        END {
-            printf "\nAll: %.1f s, checked %.1f s%s, %.1f times; %d of %d within 3 times.\n", own, all,
-                device == "gpu" ? sprintf(", with several threads %.1f s", split_all) : "",
-                split_all / own, within, n
-            if (bad) printf "%d refused.\n", bad
-        }'
+    python3 bench/check_load.py "$T/rows" $device "${#names[@]}"
 } >"$T/section"
 cat "$T/section"
 [ $# -gt 0 ] || bench/finish "check-load-$device" "$T/section"

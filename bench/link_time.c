@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // link_time FILE...: how long the driver takes to compile the PTX in each file, without its cache. A line for
 // each: the file, and the seconds of cuModuleLoadData, of a link, and of a link on several threads
-// (CU_JIT_SPLIT_COMPILE); `-` if the driver refuses it. The least of ROUNDS (3) runs of each.
+// (CU_JIT_SPLIT_COMPILE); `-` if the driver refuses it. The least of ROUNDS (3) runs of each. LINK_WITH: a
+// file whose PTX each link has as well, compiled with at most 32 registers, as moat's own functions are.
 #include <stdint.h>
 #include <string.h>
 
@@ -9,6 +10,8 @@
 #include "bench.h"
 
 static struct driver d;
+static char *more;  // the text of LINK_WITH
+static size_t more_size;
 
 static char *read_text(const char *path, size_t *size)
 {
@@ -51,6 +54,10 @@ static double link_with(char *text, size_t size, unsigned options)
     if (d.cuLinkCreate_v2(options, &option, &value, &link))
         return -1;
     CUresult r = d.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, text, size + 1, "text", 0, NULL, NULL);
+    CUjit_option limit = CU_JIT_MAX_REGISTERS;
+    void *registers = (void *)32;
+    if (!r && more)
+        r = d.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, more, more_size + 1, "more", 1, &limit, &registers);
     if (!r)
         r = d.cuLinkComplete(link, &image, &bytes);
     double took = bench_now() - begin;
@@ -103,6 +110,8 @@ int main(int argc, char **argv)
     NEED(d.cuDeviceGet(&device, 0));
     NEED(d.cuDevicePrimaryCtxRetain(&context, device));
     NEED(d.cuCtxSetCurrent(context));
+    if (getenv("LINK_WITH"))
+        more = read_text(getenv("LINK_WITH"), &more_size);
     for (int i = 1; i < argc; i++) {
         size_t size;
         char *text = read_text(argv[i], &size);
@@ -113,5 +122,6 @@ int main(int argc, char **argv)
         printf("\n");
         mem_free(text);
     }
+    mem_free(more);
     return 0;
 }

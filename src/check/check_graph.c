@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "base/mem.h"
+#include "check/check_apart.h"
 #include "check/check_graph_list.h"
 #include "check/check_kernel.h"
 #include "check/check_launch.h"
@@ -123,8 +124,9 @@ static uint64_t hash_of(const struct choice *c)
     return hash ? hash : 1;
 }
 
-static void choose_variant(struct choice *c, const struct node *n, enum runs runs, bool bounds)
+static void choose_variant(struct choice *c, struct node *n, enum runs runs, bool bounds)
 {
+    n->kernel = check_apart_want(n->own->handle, n->kernel, runs == RUNS_REST);
     const struct pass_check_kernel *checks = n->kernel->checks;
     c->runs = runs;
     c->handle = runs == RUNS_REST ? n->kernel->rest.handle : n->kernel->full.handle;
@@ -149,7 +151,8 @@ static void choose(struct choice *c, struct node *n)
         check_launch_set_proved(n->launch, k->prove, n->failed ? CHECK_PROVED_NOTHING : proved);
     if (proved == CHECK_PROVED_ALL && !both)
         *c = (struct choice){.runs = RUNS_BARE, .handle = n->own->handle};
-    else if (proved && !both && !n->rigid && k->rest.handle &&
+    else if (proved && !both && !n->rigid &&
+             (k = check_apart_want(n->own->handle, k, true))->rest.handle &&
              check_kernel_fits(&l, &k->rest, k->checks->rest.npairs))
         choose_variant(c, n, RUNS_REST, true);
     else

@@ -483,7 +483,9 @@ static void set_variables(struct context *ctx, CUcontext context, const struct c
                                       .shift = check_host_shadow ? check_host_shadow->shift : 0};
         // Kernels load the shadow whatever happens; without a state they perform every access.
         struct kcheck_module nothing = {.shadow = value.shadow, .shift = value.shift};
-        CUresult r = set_variable(ctx, row, broken ? nothing : value);
+        CUresult r = row->of && !m->set_in[number] ? check_variables_place(ctx, row) : CUDA_SUCCESS;
+        if (!r)
+            r = set_variable(ctx, row, broken ? nothing : value);
         m->set_in[number] = broken ? 0 : d->version;
         if (r && !noted) {
             const char *name = driver_result_name(r);

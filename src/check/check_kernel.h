@@ -23,6 +23,10 @@ struct check_variant {
 // What a launch needs to know of a kernel, in its data of kernels.h. It stays for the life of the process.
 struct check_kernel {
     struct check_variant full, rest;
+    // The variants are made when they are wanted (check_apart.h), and have no handles before that: the module
+    // or library of the kernel. NULL: they are in it.
+    const void *apart;
+    CUkernel of;  // the kernel of a library whose function in a context this is; NULL: it is none
     const struct pass_check_kernel *checks;
     const struct check_prove *prove;  // NULL: a proof would save nothing
     bool idle;                        // it accesses nothing that is checked
@@ -37,6 +41,9 @@ _Static_assert(offsetof(struct check_hidden, pairs) == KCHECK_HIDDEN, "the pairs
 
 // Returns NULL if the kernel has no variant.
 const struct check_kernel *check_kernel_of(const void *handle);
+
+// Gives a kernel other variants: what `like` says. Returns what is known of it then.
+const struct check_kernel *check_kernel_set(const void *handle, const struct check_kernel *like);
 
 // Returns whether a variant with so many pairs can be launched with this shape.
 bool check_kernel_fits(const struct launch_call *l, const struct check_variant *v, uint32_t npairs);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check/check_apart.h"
 #include "check/check_args.h"
 #include "check/check_graph.h"
 #include "check/check_host.h"
@@ -97,18 +98,19 @@ static struct check_variant variant_of(const void *handle, enum kernels_kind kin
     return (struct check_variant){handle, most_threads(handle, kind)};
 }
 
-static void keep(const void *handle, enum kernels_kind kind, const void *owner, const void *full,
-                 const void *rest, const struct pass_check_kernel *checks)
+static void keep(const void *handle, enum kernels_kind kind, const void *owner,
+                 const struct check_kernel *like)
 {
+    const struct pass_check_kernel *checks = like->checks;
     struct kernel *k = kernels_get(handle);
     struct check_kernel *c = k ? slab_pool_get(&pool) : NULL;
     struct kernels_parameter layout[KERNELS_PARAMETERS];
     if (!c)
         return;
-    *c = (struct check_kernel){.full = variant_of(full, kind, owner, k),
-                               .rest = variant_of(rest, kind, owner, k),
-                               .checks = checks,
-                               .prove = check_prove_found(checks)};
+    *c = *like;
+    c->full = variant_of(like->full.handle, kind, owner, k);
+    c->rest = variant_of(like->rest.handle, kind, owner, k);
+    c->prove = check_prove_found(checks);
     c->idle = c->prove && check_prove_is_idle(c->prove);
     for (uint32_t i = 0; i < checks->nparams && i < KERNELS_PARAMETERS; i++)
         layout[i] =
@@ -117,6 +119,15 @@ static void keep(const void *handle, enum kernels_kind kind, const void *owner, 
         kernels_set_layout(k, layout, checks->nparams);
     // Release: pairs with the acquire in kernel_of.
     atomic_store_explicit(&k->data[data_number], c, memory_order_release);
+}
+
+const struct check_kernel *check_kernel_set(const void *handle, const struct check_kernel *like)
+{
+    const struct kernel *k = kernels_find(handle);
+    if (k)
+        keep(handle, atomic_load_explicit(&k->kind, memory_order_acquire),
+             atomic_load_explicit(&k->owner, memory_order_acquire), like);
+    return check_kernel_of(handle);
 }
 
 // Returns NULL if there is no such kernel.
@@ -141,30 +152,44 @@ void check_launch_found(const void *handle, const void *owner, const char *name)
     if (!checks)
         return;
     enum kernels_kind kind = atomic_load_explicit(&k->kind, memory_order_acquire);
-    const void *full = find_variant(owner, kind, KCHECK_PREFIX, name), *rest = NULL;
-    if (full && pass_check_has_rest(checks->proved))
-        rest = find_variant(owner, kind, KCHECK_REST_PREFIX, name);
-    if (full)
-        keep(handle, kind, owner, full, rest, checks);
+    struct check_kernel c = {.checks = checks};
+    if (check_apart_has(owner))
+        c.apart = owner;
+    else
+        c.full.handle = find_variant(owner, kind, KCHECK_PREFIX, name);
+    if (c.full.handle && pass_check_has_rest(checks->proved))
+        c.rest.handle = find_variant(owner, kind, KCHECK_REST_PREFIX, name);
+    if (c.full.handle || c.apart)
+        keep(handle, kind, owner, &c);
 }
 
 void check_launch_function_of(CUfunction function, CUkernel kernel)
 {
     const struct check_kernel *c = check_kernel_of(kernel);
     CUfunction full = NULL, rest = NULL;
-    if (!c || check_kernel_of(function) || guard.real.cuKernelGetFunction(&full, (CUkernel)c->full.handle))
+    if (!c || check_kernel_of(function))
         return;
-    if (c->rest.handle && guard.real.cuKernelGetFunction(&rest, (CUkernel)c->rest.handle))
+    if (!c->apart && guard.real.cuKernelGetFunction(&full, (CUkernel)c->full.handle))
+        return;
+    if (!c->apart && c->rest.handle && guard.real.cuKernelGetFunction(&rest, (CUkernel)c->rest.handle))
         rest = NULL;
     const struct kernel *k = kernels_find(kernel);
-    keep(function, KERNELS_FUNCTION, k ? atomic_load_explicit(&k->owner, memory_order_acquire) : NULL, full,
-         rest, c->checks);
+    const struct check_kernel like = {
+        .full = {full, 0}, .rest = {rest, 0}, .apart = c->apart, .of = kernel, .checks = c->checks};
+    keep(function, KERNELS_FUNCTION, k ? atomic_load_explicit(&k->owner, memory_order_acquire) : NULL, &like);
 }
 
 const void *check_launch_variant(const void *handle, unsigned n)
 {
     const struct check_kernel *c = check_kernel_of(handle);
-    return !c || n > 1 ? NULL : n == 0 ? c->full.handle : c->rest.handle;
+    // A kernel that is always checked will need its variant.
+    if (c && !c->full.handle && !n && !pass_check_may_be_bare(c->checks->proved))
+        c = check_apart_want(handle, c, pass_check_has_rest(c->checks->proved));
+    const void *variants[] = {c ? c->full.handle : NULL, c ? c->rest.handle : NULL};
+    for (unsigned i = 0; i < 2; i++)
+        if (variants[i] && !n--)
+            return variants[i];
+    return NULL;
 }
 
 // --- launches ----------------------------------------------------------------------------------------------
@@ -383,7 +408,7 @@ struct launching {
 // Launches a variant in place of the kernel, by the buffers' bounds. Returns false if it does not fit.
 static bool launch_variant(struct launching *w, bool rest)
 {
-    const struct check_kernel *k = w->kernel;
+    const struct check_kernel *k = check_apart_want(w->l->function, w->kernel, rest);
     const struct check_variant *v = rest ? &k->rest : &k->full;
     const struct pass_check_variant *about = rest ? &k->checks->rest : &k->checks->full;
     struct check_hidden hidden;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // --mode=check as the hooks see it.
+#include "check/check_apart.h"
 #include "check/check_certain.h"
 #include "check/check_graph.h"
 #include "check/check_host.h"
@@ -31,6 +32,7 @@ static bool start(void)
 static void after_fork(void)
 {
     check_host_after_fork();
+    check_apart_after_fork();
     check_graph_after_fork();
     check_prove_after_fork();
     check_race_after_fork();
@@ -53,6 +55,12 @@ static void context_ends(CUcontext context, enum driver_id call)
 {
     check_race_order(MODE_ORDER_ALL);
     check_host_context_ends(context, call);
+}
+
+static void context_gone(CUcontext context)
+{
+    check_host_context_gone(context);
+    check_apart_context_gone(context);
 }
 
 // The aborting thread may hold any lock: what cannot be read at once is not read.
@@ -89,6 +97,7 @@ static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
 {
     if (!check_host_shadow)  // --mode=shadow has a pass of its own
         rewrite_plan_add(plan, "check", true);
+    plan->apart = !check_host_shadow && guard.options.check_variants == OPTION_CHECK_VARIANTS_APART;
 }
 
 static const enum guard_count left[PASS_CHECK_LEFTS] = {
@@ -115,6 +124,8 @@ static void count_sites(const struct pass_check *c)
 static void module_loaded(const struct rewrite_module *module)
 {
     bool any = false;
+    // Variants that are compiled later are modules of their own.
+    bool later = module->row && module->row->later;
     for (unsigned i = 0; i < module->nparts; i++)
         if (module->parts[i]->check) {
             count_sites(module->parts[i]->check);
@@ -122,7 +133,9 @@ static void module_loaded(const struct rewrite_module *module)
                 check_stray_unseen();
             any = true;
         }
-    if (any)
+    if (later)
+        guard_count(GUARD_CHECK_APART);
+    else if (any)
         check_host_module(module->row);
 }
 
@@ -133,11 +146,13 @@ static void module_ends(const void *handle)
         guard.real.cuCtxSynchronize();
     look();
     check_host_module_ends(handle, true);
+    check_apart_ends(handle, true);
 }
 
 static void module_stays(const void *handle)
 {
     check_host_module_ends(handle, false);
+    check_apart_ends(handle, false);
 }
 
 static void limit_set(CUlimit limit)
@@ -176,12 +191,13 @@ const struct mode check_mode = {
     .context_last_look = context_last_look,
     .context_ends = context_ends,
     .context_stays = check_host_context_stays,
-    .context_gone = check_host_context_gone,
+    .context_gone = context_gone,
     .limit_set = limit_set,
     .plan = plan,
     .module_loaded = module_loaded,
     .module_ends = module_ends,
     .module_stays = module_stays,
+    .module_gone = check_apart_gone,
     .function_found = check_launch_found,
     .function_of = check_launch_function_of,
     .variant = check_launch_variant,

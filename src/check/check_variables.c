@@ -37,23 +37,61 @@ static void record(const struct modules_row *row, const struct pass_check_variab
                    base, v->size, row->handle, names_keep(name));
 }
 
-static void record_part(struct context *ctx, const struct modules_row *row, const struct pass_check *c)
+static CUresult find_symbol(const struct modules_row *row, const char *name, CUdeviceptr *at, size_t *size)
 {
     const struct driver *d = &guard.real;
+    return row->library ? d->cuLibraryGetGlobal(at, size, (CUlibrary)row->handle, name)
+                        : d->cuModuleGetGlobal_v2(at, size, (CUmodule)row->handle, name);
+}
+
+// Finds the address of a variable of the program; 0 if the driver does not know it.
+static CUresult find_variable(const struct modules_row *of, const struct pass_check_variable *v, uint64_t *to)
+{
     CUdeviceptr at = 0;
-    size_t size = 0, bytes = c->nvariables * sizeof(uint64_t);
-    char table[NAME];
-    uint64_t *addresses = mem_alloc(bytes);
-    if (!addresses || snprintf(table, sizeof table, STR_FMT, STR_ARG(c->table)) >= (int)sizeof table) {
-        mem_free(addresses);
-        return;
-    }
-    CUresult r = row->library ? d->cuLibraryGetGlobal(&at, &size, (CUlibrary)row->handle, table)
-                              : d->cuModuleGetGlobal_v2(&at, &size, (CUmodule)row->handle, table);
-    const struct context_copy copy = {at, addresses, (uint32_t)bytes};
-    if (!r && size == bytes && !context_read(ctx, &copy, 1))
+    size_t size = 0;
+    char name[NAME];
+    *to = 0;
+    if (snprintf(name, sizeof name, STR_FMT, STR_ARG(v->name)) >= (int)sizeof name)
+        return CUDA_ERROR_NOT_FOUND;
+    CUresult r = find_symbol(of, name, &at, &size);
+    if (!r && size != v->size)
+        r = CUDA_ERROR_NOT_FOUND;
+    if (!r)
+        *to = at;
+    return r;
+}
+
+// Finds where a table is.
+static CUresult find_table(const struct modules_row *row, const struct pass_check *c, CUdeviceptr *at)
+{
+    char name[NAME];
+    size_t size = 0;
+    if (snprintf(name, sizeof name, STR_FMT, STR_ARG(c->table)) >= (int)sizeof name)
+        return CUDA_ERROR_NOT_FOUND;
+    CUresult r = find_symbol(row, name, at, &size);
+    return !r && size != c->nvariables * sizeof(uint64_t) ? CUDA_ERROR_NOT_FOUND : r;
+}
+
+static bool read_table(struct context *ctx, const struct modules_row *row, const struct pass_check *c,
+                       uint64_t *addresses)
+{
+    CUdeviceptr at = 0;
+    for (uint32_t i = 0; row->of && i < c->nvariables; i++)
+        find_variable(row->of, &c->variables[i], &addresses[i]);
+    if (row->of)
+        return true;
+    if (find_table(row, c, &at))
+        return false;
+    const struct context_copy copy = {at, addresses, (uint32_t)(c->nvariables * sizeof *addresses)};
+    return !context_read(ctx, &copy, 1);
+}
+
+static void record_part(struct context *ctx, const struct modules_row *row, const struct pass_check *c)
+{
+    uint64_t *addresses = mem_alloc(c->nvariables * sizeof *addresses);
+    if (addresses && read_table(ctx, row, c, addresses))
         for (uint32_t i = 0; i < c->nvariables; i++)
-            record(row, &c->variables[i], addresses[i]);
+            record(row->of ? row->of : row, &c->variables[i], addresses[i]);
     mem_free(addresses);
 }
 
@@ -62,4 +100,23 @@ void check_variables_record(struct context *ctx, const struct modules_row *row)
     for (unsigned i = 0; i < row->nparts; i++)
         if (row->parts[i]->check && row->parts[i]->check->nvariables)
             record_part(ctx, row, row->parts[i]->check);
+}
+
+CUresult check_variables_place(struct context *ctx, const struct modules_row *row)
+{
+    const struct pass_check *c = row->parts[0]->check;
+    CUdeviceptr at = 0;
+    if (!c->nvariables)
+        return CUDA_SUCCESS;
+    uint64_t *addresses = mem_alloc(c->nvariables * sizeof *addresses);
+    CUresult r = addresses ? find_table(row, c, &at) : CUDA_ERROR_OUT_OF_MEMORY;
+    for (uint32_t i = 0; !r && i < c->nvariables; i++) {
+        CUresult found = find_variable(row->of, &c->variables[i], &addresses[i]);
+        r = c->variables[i].needed ? found : r;
+    }
+    const struct context_copy copy = {at, addresses, (uint32_t)(c->nvariables * sizeof *addresses)};
+    if (!r)
+        r = context_write(ctx, &copy, 1);
+    mem_free(addresses);
+    return r;
 }

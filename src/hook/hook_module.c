@@ -42,53 +42,59 @@ static void restore_values(const struct rewrite_options *o, void *const *saved)
         memcpy(o->values, saved, o->count * sizeof *saved);
 }
 
-static const struct rewrite_options no_options;
-
-#define LOAD_MODULE(rewriting, ours, own)                            \
+#define LOAD_MODULE(rewriting, ours, own_call)                       \
+    struct rewrite_options o = {.count = 0};                         \
     struct rewrite r;                                                \
     CUresult result;                                                 \
-    if (rewriting) {                                                 \
-        result = ours;                                               \
+    while (rewriting) {                                              \
+        result = r.own ? own_call : ours;                            \
+        if (rewrite_again(&r, &o, result, *module, false))           \
+            continue;                                                \
         if (rewrite_end(&r, result, result ? NULL : *module, false)) \
             return loaded(result, module);                           \
+        break;                                                       \
     }                                                                \
-    result = own;                                                    \
+    result = own_call;                                               \
     rewrite_left(&r, result);                                        \
     return loaded(result, module)
 
 CUresult hook_cuModuleLoad(CUmodule *module, const char *file)
 {
-    LOAD_MODULE(rewrite_file(&r, file, false, &no_options), guard.real.cuModuleLoadData(module, r.image),
+    LOAD_MODULE(rewrite_file(&r, file, false, &o), guard.real.cuModuleLoadData(module, r.image),
                 guard.real.cuModuleLoad(module, file));
 }
 
 CUresult hook_cuModuleLoadData(CUmodule *module, const void *image)
 {
-    LOAD_MODULE(rewrite_memory(&r, image, false, &no_options), guard.real.cuModuleLoadData(module, r.image),
+    LOAD_MODULE(rewrite_memory(&r, image, false, &o), guard.real.cuModuleLoadData(module, r.image),
                 guard.real.cuModuleLoadData(module, image));
 }
 
 CUresult hook_cuModuleLoadFatBinary(CUmodule *module, const void *image)
 {
-    LOAD_MODULE(rewrite_memory(&r, image, false, &no_options), guard.real.cuModuleLoadData(module, r.image),
+    LOAD_MODULE(rewrite_memory(&r, image, false, &o), guard.real.cuModuleLoadData(module, r.image),
                 guard.real.cuModuleLoadFatBinary(module, image));
 }
 
 CUresult hook_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, CUjit_option *options,
                                  void **values)
 {
-    struct rewrite_options o = {count, options, values};
+    struct rewrite_options o = {.count = count, .options = options, .values = values};
     struct rewrite r;
     void *saved[VALUES];
     CUresult result;
-    if (rewrite_memory(&r, image, false, &o)) {
+    while (rewrite_memory(&r, image, false, &o)) {
         bool saveable = save_values(&o, saved);
-        result = saveable ? guard.real.cuModuleLoadDataEx(module, r.image, count, options, values)
+        const void *what = r.own ? image : r.image;
+        result = saveable ? guard.real.cuModuleLoadDataEx(module, what, count, options, values)
                           : CUDA_ERROR_INVALID_VALUE;
-        if (rewrite_end(&r, result, result ? NULL : *module, false))
+        bool again = rewrite_again(&r, &o, result, *module, false);
+        if (!again && rewrite_end(&r, result, result ? NULL : *module, false))
             return loaded(result, module);
         if (saveable)
             restore_values(&o, saved);
+        if (!again)
+            break;
     }
     result = guard.real.cuModuleLoadDataEx(module, image, count, options, values);
     rewrite_left(&r, result);
@@ -142,59 +148,86 @@ static bool limit_registers(const struct rewrite *r, const struct rewrite_option
     return rewrite_jit_limit(to->options, to->values, &to->from.count, VALUES + 1, r->registers);
 }
 
-// Returns true if moat's library was loaded; *result is then the program's result.
-static bool load_library(struct rewrite *r, CUlibrary *library, const struct rewrite_options *o,
-                         struct library_options *l, CUresult *result)
+// How a program loads a library.
+struct library_call {
+    const void *code;  // NULL: from the file
+    const char *file;
+    CUlibraryOption *options;
+    void **values;
+    unsigned count;
+};
+
+static CUresult load_own(const struct library_call *c, CUlibrary *library, const struct rewrite_options *o)
 {
-    void *saved[VALUES];
+    return c->file ? guard.real.cuLibraryLoadFromFile(library, c->file, o->options, o->values, o->count,
+                                                      c->options, c->values, c->count)
+                   : guard.real.cuLibraryLoadData(library, c->code, o->options, o->values, o->count,
+                                                  c->options, c->values, c->count);
+}
+
+static CUresult load_ours(const struct rewrite *r, CUlibrary *library, const struct rewrite_options *o,
+                          struct library_options *l)
+{
     struct load_options own;
-    if (!save_values(o, saved) || !limit_registers(r, o, &own)) {
-        rewrite_end(r, CUDA_ERROR_INVALID_VALUE, NULL, true);
-        return false;
+    if (!limit_registers(r, o, &own))
+        return CUDA_ERROR_INVALID_VALUE;
+    return guard.real.cuLibraryLoadData(library, r->image, own.from.options, own.from.values, own.from.count,
+                                        l->count ? l->options : NULL, l->count ? l->values : NULL, l->count);
+}
+
+// Returns true if the library was loaded as moat wants it; *result is then the program's result.
+static bool load_library(struct rewrite *r, const struct library_call *c, CUlibrary *library,
+                         struct rewrite_options *o, CUresult *result)
+{
+    struct library_options l;
+    void *saved[VALUES];
+    bool again = keep_options(&l, c->options, c->values, c->count);
+    r->why = REWRITE_OFF;
+    while (again && (c->file ? rewrite_file(r, c->file, true, o) : rewrite_memory(r, c->code, true, o))) {
+        bool saveable = save_values(o, saved);
+        *result = !saveable ? CUDA_ERROR_INVALID_VALUE
+                  : r->own  ? load_own(c, library, o)
+                            : load_ours(r, library, o, &l);
+        again = rewrite_again(r, o, *result, *library, true);
+        if (!again && rewrite_end(r, *result, *result ? NULL : *library, true))
+            return true;
+        if (saveable)
+            restore_values(o, saved);
     }
-    *result =
-        guard.real.cuLibraryLoadData(library, r->image, own.from.options, own.from.values, own.from.count,
-                                     l->count ? l->options : NULL, l->count ? l->values : NULL, l->count);
-    if (rewrite_end(r, *result, *result ? NULL : *library, true))
-        return true;
-    restore_values(o, saved);
     return false;
+}
+
+static CUresult load(const struct library_call *c, CUlibrary *library, struct rewrite_options *o)
+{
+    struct rewrite r;
+    CUresult result;
+    if (load_library(&r, c, library, o, &result))
+        return loaded(result, library);
+    result = load_own(c, library, o);
+    rewrite_left(&r, result);
+    return loaded(result, library);
 }
 
 CUresult hook_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options, void **values,
                                 unsigned count, CUlibraryOption *library_options, void **library_values,
                                 unsigned library_count)
 {
-    struct rewrite_options o = {count, options, values};
-    struct library_options l;
-    struct rewrite r;
-    CUresult result;
-    if (!keep_options(&l, library_options, library_values, library_count))
-        r.why = REWRITE_OFF;
-    else if (rewrite_memory(&r, code, true, &o) && load_library(&r, library, &o, &l, &result))
-        return loaded(result, library);
-    result = guard.real.cuLibraryLoadData(library, code, options, values, count, library_options,
-                                          library_values, library_count);
-    rewrite_left(&r, result);
-    return loaded(result, library);
+    struct rewrite_options o = {.count = count, .options = options, .values = values};
+    return load(&(struct library_call){code, NULL, library_options, library_values, library_count}, library,
+                &o);
 }
 
 CUresult hook_cuLibraryLoadFromFile(CUlibrary *library, const char *file, CUjit_option *options,
                                     void **values, unsigned count, CUlibraryOption *library_options,
                                     void **library_values, unsigned library_count)
 {
-    struct rewrite_options o = {count, options, values};
-    struct library_options l;
-    struct rewrite r;
-    CUresult result;
-    if (!keep_options(&l, library_options, library_values, library_count))
-        r.why = REWRITE_OFF;
-    else if (rewrite_file(&r, file, true, &o) && load_library(&r, library, &o, &l, &result))
-        return loaded(result, library);
-    result = guard.real.cuLibraryLoadFromFile(library, file, options, values, count, library_options,
-                                              library_values, library_count);
-    rewrite_left(&r, result);
-    return loaded(result, library);
+    struct rewrite_options o = {.count = count, .options = options, .values = values};
+    if (!file)
+        return loaded(guard.real.cuLibraryLoadFromFile(library, file, options, values, count, library_options,
+                                                       library_values, library_count),
+                      library);
+    return load(&(struct library_call){NULL, file, library_options, library_values, library_count}, library,
+                &o);
 }
 
 // After the driver's call the handle may be another module's: the row identifies the one that was unloaded.

@@ -103,20 +103,33 @@ KPRIM bool kcheck_judge_in_heap(const struct kcheck_module *m, uint64_t address)
     return m->heap && address - m->heap < m->heap_bytes;
 }
 
-KPRIM_FAR struct kcheck_block kcheck_judge_look_in_heap(uint64_t heap, uint64_t address)
+KPRIM_FAR struct kfind kcheck_judge_find_in_heap(uint64_t heap, uint64_t address)
 {
-    struct kfind found = kfind_look(heap, address);
+    return kfind_look(heap, address);
+}
+
+KPRIM struct kcheck_block kcheck_judge_look_in_heap(uint64_t heap, uint64_t address)
+{
+    struct kfind found = kcheck_judge_find_in_heap(heap, address);
     struct kcheck_block b = {found.base, found.size | (found.freed ? KCHECK_FREED : 0)};
     return kcheck_judge_contains(b, address) ? b : (struct kcheck_block){0, 0};
+}
+
+// The members of the module are arguments, so that it stays in registers. The function is called in many
+// places, and the driver compiles it with each module.
+KPRIM_FAR struct kcheck_block kcheck_judge_look(uint64_t directory, uint64_t records, uint64_t heap,
+                                                uint64_t heap_bytes, uint64_t address)
+{
+    if (heap && address - heap < heap_bytes)
+        return kcheck_judge_look_in_heap(heap, address);
+    struct kcheck_block b = kcheck_judge_near(directory, records, address), none = {0, 0};
+    return kcheck_judge_contains(b, address) ? b : none;
 }
 
 // Returns the block that contains the address, or a base of 0.
 KPRIM struct kcheck_block kcheck_judge_find(const struct kcheck_module *m, uint64_t address)
 {
-    if (kcheck_judge_in_heap(m, address))
-        return kcheck_judge_look_in_heap(m->heap, address);
-    struct kcheck_block b = kcheck_judge_near(m->directory, m->records, address), none = {0, 0};
-    return kcheck_judge_contains(b, address) ? b : none;
+    return kcheck_judge_look(m->directory, m->records, m->heap, m->heap_bytes, address);
 }
 
 // Returns the live block that ends at the address, or a base of 0.
@@ -175,23 +188,23 @@ KPRIM struct kcheck_judgement kcheck_judge_by_address(const struct kcheck_module
     return (struct kcheck_judgement){KCHECK_STRAY, here};
 }
 
+// Judges by the root, or, without one, by the address. What judges by the address is inlined here, and only
+// here: the driver compiles it with each module.
 KPRIM struct kcheck_judgement kcheck_judge_by_root(const struct kcheck_module *m,
-                                                   const struct kcheck_access *a)
+                                                   const struct kcheck_access *a, bool has_root)
 {
-    struct kcheck_block root = kcheck_judge_find(m, a->root);
-    bool live = kcheck_judge_is_live(root);
-    struct kcheck_judgement good = {0, root};
-    if (live && kcheck_judge_inside(root, a))
-        return good;
-    struct kcheck_block before = kcheck_judge_ends_at(m, a->root);
-    if (live && kcheck_judge_inside(before, a))
-        return good;
-    if (!root.base || (before.base && !live))
-        return kcheck_judge_by_address(m, a);
+    struct kcheck_block root = {0, 0}, before = {0, 0};
+    if (has_root) {
+        root = kcheck_judge_find(m, a->root);
+        before = kcheck_judge_ends_at(m, a->root);
+    }
+    bool live = kcheck_judge_is_live(root), by_address = !root.base || (before.base && !live);
+    if (live && (kcheck_judge_inside(root, a) || kcheck_judge_inside(before, a)))
+        return (struct kcheck_judgement){0, root};
     struct kcheck_judgement there = {KCHECK_LEFT, root};
-    if (live && root.size & KCHECK_LOOSE)
+    if (by_address || (live && root.size & KCHECK_LOOSE))
         there = kcheck_judge_by_address(m, a);
-    if (there.kind == KCHECK_USE_FREED || (!there.kind && there.block.size & KCHECK_LOOSE))
+    if (by_address || there.kind == KCHECK_USE_FREED || (!there.kind && there.block.size & KCHECK_LOOSE))
         return there;
     return (struct kcheck_judgement){live ? KCHECK_LEFT : KCHECK_USE_FREED, root};
 }
@@ -208,7 +221,7 @@ KPRIM struct kcheck_judgement kcheck_judge_free(const struct kcheck_module *m, u
         return good;
     struct kfind found = {0, 0, false, 0};
     if (kcheck_judge_in_heap(m, pointer))
-        found = kfind_look(m->heap, pointer);
+        found = kcheck_judge_find_in_heap(m->heap, pointer);
     if (!found.base || found.base != pointer)
         return (struct kcheck_judgement){KCHECK_BAD_FREE, kcheck_judge_find(m, pointer)};
     struct kcheck_block b = {found.base, found.size | KCHECK_FREED};
@@ -230,10 +243,8 @@ KPRIM struct kcheck_judgement kcheck_judge_bounds(const struct kcheck_module *m,
         return (struct kcheck_judgement){KCHECK_OUTSIDE_VARIABLE, kcheck_judge_find(m, a->root)};
     if (flags & KCHECK_GENERIC && !kprim_is_global(a->address))
         return none;
-    if (!(flags & KCHECK_ROOT))
-        return kcheck_judge_by_address(m, a);
-    if (a->root)
-        return kcheck_judge_by_root(m, a);
+    if (!(flags & KCHECK_ROOT) || a->root)
+        return kcheck_judge_by_root(m, a, flags & KCHECK_ROOT);
     return kcheck_judge_is_good(m, a, kcheck_judge_find(m, a->address))
                ? none
                : (struct kcheck_judgement){KCHECK_NULL, {0, 0}};

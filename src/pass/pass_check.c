@@ -27,6 +27,8 @@ const char *const pass_check_left_names[PASS_CHECK_LEFTS] = {
     [PASS_CHECK_ELSEWHERE] = "elsewhere", [PASS_CHECK_COLLECTIVE] = "collective",
     [PASS_CHECK_ASYNC] = "asynchronous",  [PASS_CHECK_UNSIZED] = "unsized"};
 
+const struct pass_apart pass_check_apart = {kcheck_functions_ptx, JUDGE_REGISTERS};
+
 #define CALL EDIT_PREFIX "check_call"
 #define ENTER EDIT_PREFIX "check_enter"
 // Texts that are inserted cannot declare parameters; registers they can pass.
@@ -122,10 +124,12 @@ static void find_taken(const struct ptx_module *m, bool *taken)
     }
 }
 
-// Whether a function can be copied: statements kept verbatim may refer to anything, and a variable in
-// global or constant memory must exist once.
-static bool can_copy(const struct ptx_func *f)
+// Whether a function can be copied: statements kept verbatim may refer to anything, a variable in global or
+// constant memory must exist once, and % can only be the first character of a name.
+static bool can_copy(const struct ptx_module *m, const struct ptx_func *f)
 {
+    if (ptx_func_name(m, f).ptr[0] == '%')
+        return false;
     for (uint32_t i = 0; i < f->nstmts; i++) {
         const struct ptx_stmt *s = &f->stmts[i];
         if (s->kind == PTX_VERBATIM)
@@ -162,7 +166,7 @@ static int copy_functions(struct checking *k)
         k->copies[i] = NULL;
         if (about->why == PASS_LAUNCHES && !k->shadow.shift)  // its children need nothing of the host's
             about->why = PASS_REWRITTEN;
-        if (about->why == PASS_REWRITTEN && !can_copy(f))
+        if (about->why == PASS_REWRITTEN && !can_copy(c->m, f))
             about->why = PASS_UNCOPIED;
         if (about->why != PASS_REWRITTEN)
             continue;
@@ -476,7 +480,6 @@ static bool calls_malloc(const struct ptx_module *m)
 
 static int add_text(struct checking *k)
 {
-    static const struct pass_apart judge = {kcheck_functions_ptx, JUDGE_REGISTERS};
     const char *given = k->c->judge;
     struct out text;
     int err = out_to_memory(&text);
@@ -498,7 +501,7 @@ static int add_text(struct checking *k)
     if (err)
         return err;
     if (k->c->linked && !given)
-        k->c->result->apart = &judge;
+        k->c->result->apart = &pass_check_apart;
     k->variable = edit_find(k->c->edit, STR(KCHECK_VARIABLE));
     k->call = edit_find(k->c->edit, STR(CALL));
     k->find = heap ? edit_find(k->c->edit, STR(FIND)) : PTX_NONE;

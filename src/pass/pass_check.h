@@ -155,7 +155,11 @@ struct pass_check_func {
 struct pass_check_variable {
     struct str name;
     uint64_t size;
+    bool needed;  // apart: the variants use it, so its address must be known
 };
+
+// The functions that checked kernels call.
+extern const struct pass_apart pass_check_apart;
 
 uint64_t pass_check_sum(void);  // hash of the added text: cached modules with another one are stale
 
@@ -166,8 +170,9 @@ struct pass_check {
     struct pass_check_kernel *kernels;
     struct pass_check_site *sites;
     struct pass_check_func *funcs;  // those that were rewritten
+    bool apart;                     // the text holds the variants alone (pass_variants.h)
     // The table, a variable that holds the addresses of the others, 8 bytes for each in this order. Its name
-    // is empty if there are none.
+    // is empty if there are none. Apart: the host fills it with addresses in the program's own module.
     struct str table;
     uint32_t nvariables;
     struct pass_check_variable *variables;

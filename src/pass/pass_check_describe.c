@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What pass_check.h declares, as lines of words. Text that may contain spaces ends its line.
 //
-//   check KERNELS SITES FUNCTIONS VARIABLES TAG
+//   check KERNELS SITES FUNCTIONS VARIABLES TAG APART
 //   checked NAME HIDDEN PARAMS PROVED WAITS            for each kernel, followed by its
 //   param OFFSET SIZE
 //   variant BYTES PAIRS                             the full one, followed by its
@@ -14,7 +14,7 @@
 //   frame LINE INLINED FUNCTION<tab>FILE            innermost first
 //   left NAME NUMBER ...                            for each function: accesses that are not checked, by kind
 //   variables TABLE                                 if there are any, followed by
-//   placed NAME SIZE                                for each
+//   placed NAME SIZE NEEDED                         for each
 #include "pass/pass_check_describe.h"
 
 #include <errno.h>
@@ -75,8 +75,8 @@ static void write_site(const struct pass_check_site *s, struct out *to)
 
 void check_describe(const struct pass_check *check, struct out *to)
 {
-    out_fmt(to, "check %u %u %u %u %u %u\n", check->nkernels, check->nsites, check->nfuncs, check->nvariables,
-            check->tag, check->foreign);
+    out_fmt(to, "check %u %u %u %u %u %u %u\n", check->nkernels, check->nsites, check->nfuncs, check->nvariables,
+            check->tag, check->foreign, check->apart);
     for (uint32_t i = 0; i < check->nkernels; i++)
         write_kernel(&check->kernels[i], to);
     for (uint32_t i = 0; i < check->nsites; i++)
@@ -90,8 +90,8 @@ void check_describe(const struct pass_check *check, struct out *to)
     if (check->nvariables)
         out_fmt(to, "variables " STR_FMT "\n", STR_ARG(check->table));
     for (uint32_t i = 0; i < check->nvariables; i++)
-        out_fmt(to, "placed " STR_FMT " %llu\n", STR_ARG(check->variables[i].name),
-                (unsigned long long)check->variables[i].size);
+        out_fmt(to, "placed " STR_FMT " %llu %u\n", STR_ARG(check->variables[i].name),
+                (unsigned long long)check->variables[i].size, check->variables[i].needed);
 }
 
 // --- reading -----------------------------------------------------------------------------------------------
@@ -296,6 +296,7 @@ static void read_variables(struct reading *r, struct pass_check *to)
         to->variables[i].name = name(r, &line);
         if (!pass_take_number(&line, UINT64_MAX, &to->variables[i].size))
             fail(r, -EINVAL);
+        to->variables[i].needed = number(r, &line, 1);
         ends(r, line);
     }
 }
@@ -312,6 +313,7 @@ int check_description(struct arena *arena, struct str line, struct str *rest, st
     to->nvariables = number(&r, &line, UINT32_MAX);
     to->tag = number(&r, &line, (1u << KCHECK_TAG_BITS) - 1);
     to->foreign = number(&r, &line, 1);
+    to->apart = number(&r, &line, 1);
     to->table = STR("");
     ends(&r, line);
     to->kernels = rows(&r, to->nkernels, sizeof *to->kernels);

@@ -120,7 +120,7 @@ int check_variables(struct checking *k, struct pass_check *to)
         struct str name = arena_str(arena, ptx_sym(m, v->sym)->name);
         if (!name.ptr)
             return -ENOMEM;
-        to->variables[to->nvariables++] = (struct pass_check_variable){name, ptx_var_size(v)};
+        to->variables[to->nvariables++] = (struct pass_check_variable){name, ptx_var_size(v), false};
         if (to->nvariables <= MOST_ALIGNED)
             align(v);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The description of a rewritten module, as lines of words:
 //
-//   moat-pass 5
+//   moat-pass 6
 //   lowered                                       if it is
 //   symbol PASS NAME BYTES
 //   kernel NAME WHY APPROXIMATE UNSIZED           or function
@@ -15,7 +15,7 @@
 #include "pass/pass_check_describe.h"
 #include "pass/pass_words.h"
 
-#define MAGIC "moat-pass 5"
+#define MAGIC "moat-pass 6"
 
 void pass_describe(const struct pass_result *r, struct out *to)
 {

@@ -421,49 +421,49 @@ static void good_results(void **state)
 static void bad_descriptions(void **state)
 {
     static const char *const bad[] = {"",
-                                      "moat-pass 5",
+                                      "moat-pass 6",
                                       "moat-pass 1\n",
-                                      "moat-pass 5\nlowered x\n",
-                                      "moat-pass 5\n\n",
-                                      "moat-pass 5\nsymbol count s\n",
-                                      "moat-pass 5\nsymbol nobody s 1\n",
-                                      "moat-pass 5\nsymbol count  1\n",
-                                      "moat-pass 5\nsymbol count s -1\n",
-                                      "moat-pass 5\nsymbol count s 18446744073709551616\n",
-                                      "moat-pass 5\nsymbol count s\"x 1\n",
-                                      "moat-pass 5\nkernel k 0 0\n",
-                                      "moat-pass 5\nkernel k 0 2 0\n",
-                                      "moat-pass 5\nkernel k 9 0 0\n",
-                                      "moat-pass 5\nkernel k 0 0 4294967296\n",
-                                      "moat-pass 5\nkernel k 0 0 0 0\n",
-                                      "moat-pass 5\nkernel k 0 0 0",
-                                      "moat-pass 5\ncheck 0 0\n",
-                                      "moat-pass 5\ncheck 1 0 0\n",
-                                      "moat-pass 5\ncheck 4294967295 0 0\n",
-                                      "moat-pass 5\ncheck 0 0 0\ncheck 0 0 0\n",
-                                      "moat-pass 5\ncheck 1 0 0\nchecked k 16 4294967295 0\nvariant 16 0\n",
-                                      "moat-pass 5\ncheck 1 0 0\nchecked k 16 1 0\nparam 0\nvariant 16 0\n",
-                                      "moat-pass 5\ncheck 1 0 0\nchecked k 16 0 0\n",
-                                      "moat-pass 5\ncheck 1 0 0\nchecked k 16 0 3\nvariant 16 0\n",
-                                      "moat-pass 5\ncheck 1 0 0\nchecked k 16 0 0\nvariant 16 1\n"
+                                      "moat-pass 6\nlowered x\n",
+                                      "moat-pass 6\n\n",
+                                      "moat-pass 6\nsymbol count s\n",
+                                      "moat-pass 6\nsymbol nobody s 1\n",
+                                      "moat-pass 6\nsymbol count  1\n",
+                                      "moat-pass 6\nsymbol count s -1\n",
+                                      "moat-pass 6\nsymbol count s 18446744073709551616\n",
+                                      "moat-pass 6\nsymbol count s\"x 1\n",
+                                      "moat-pass 6\nkernel k 0 0\n",
+                                      "moat-pass 6\nkernel k 0 2 0\n",
+                                      "moat-pass 6\nkernel k 9 0 0\n",
+                                      "moat-pass 6\nkernel k 0 0 4294967296\n",
+                                      "moat-pass 6\nkernel k 0 0 0 0\n",
+                                      "moat-pass 6\nkernel k 0 0 0",
+                                      "moat-pass 6\ncheck 0 0\n",
+                                      "moat-pass 6\ncheck 1 0 0\n",
+                                      "moat-pass 6\ncheck 4294967295 0 0\n",
+                                      "moat-pass 6\ncheck 0 0 0\ncheck 0 0 0\n",
+                                      "moat-pass 6\ncheck 1 0 0\nchecked k 16 4294967295 0\nvariant 16 0\n",
+                                      "moat-pass 6\ncheck 1 0 0\nchecked k 16 1 0\nparam 0\nvariant 16 0\n",
+                                      "moat-pass 6\ncheck 1 0 0\nchecked k 16 0 0\n",
+                                      "moat-pass 6\ncheck 1 0 0\nchecked k 16 0 3\nvariant 16 0\n",
+                                      "moat-pass 6\ncheck 1 0 0\nchecked k 16 0 0\nvariant 16 1\n"
                                       "param 0 8\n",
-                                      "moat-pass 5\ncheck 1 0 0\nchecked k 16 0 2\nvariant 16 0\n"
+                                      "moat-pass 6\ncheck 1 0 0\nchecked k 16 0 2\nvariant 16 0\n"
                                       "proof 2 0 0g00\n",
-                                      "moat-pass 5\ncheck 1 0 0\nchecked k 16 0 2\nvariant 16 0\n"
+                                      "moat-pass 6\ncheck 1 0 0\nchecked k 16 0 2\nvariant 16 0\n"
                                       "proof 2 0 000\n",
-                                      "moat-pass 5\ncheck 1 0 0\nchecked k 16 0 2\nvariant 16 0\n"
+                                      "moat-pass 6\ncheck 1 0 0\nchecked k 16 0 2\nvariant 16 0\n"
                                       "proof 2 0 0000\n",
-                                      "moat-pass 5\ncheck 0 1 0\nsite f 1 4 1 9 0 x\n",
-                                      "moat-pass 5\ncheck 0 1 0\nsite f 1 4 1 0 17 x\n",
-                                      "moat-pass 5\ncheck 0 1 0\nsite f 1 4 1 1 0 x\nframe 1 0 f\ta.cu\n",
-                                      "moat-pass 5\ncheck 0 0 1\nleft f 1 2 3\n"};
+                                      "moat-pass 6\ncheck 0 1 0\nsite f 1 4 1 9 0 x\n",
+                                      "moat-pass 6\ncheck 0 1 0\nsite f 1 4 1 0 17 x\n",
+                                      "moat-pass 6\ncheck 0 1 0\nsite f 1 4 1 1 0 x\nframe 1 0 f\ta.cu\n",
+                                      "moat-pass 6\ncheck 0 0 1\nleft f 1 2 3\n"};
     struct pass_result *r;
     for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (pass_description(str_from(bad[i]), &r) != -EINVAL)
             fail_msg("accepted: %s", bad[i]);
         assert_null(r);
     }
-    assert_int_equal(pass_description(STR("moat-pass 5\nlowered\nsymbol count s 18446744073709551615\n"), &r),
+    assert_int_equal(pass_description(STR("moat-pass 6\nlowered\nsymbol count s 18446744073709551615\n"), &r),
                      0);
     assert_true(r->lowered && r->symbols[0].bytes == UINT64_MAX);
     pass_result_free(r);

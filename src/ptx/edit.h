@@ -138,6 +138,9 @@ void edit_copy_renamed(struct edit *e, uint32_t to, uint32_t stmt, edit_rename_f
 void edit_delete(struct edit *e, uint32_t stmt);
 // Replaces operands[slot], which must not be a group. The change is made at once, and in place.
 void edit_set(struct edit *e, uint32_t stmt, unsigned slot, struct ptx_operand operand);
+// Spells another state space in an instruction's form, in every place where the first one is spelled. The
+// change is made at once.
+void edit_set_space(struct edit *e, uint32_t stmt, enum ptx_space from, enum ptx_space to);
 // Appends operands to the arguments of a call, which must have some. The change is made at once.
 void edit_add_args(struct edit *e, uint32_t stmt, unsigned nargs, const struct ptx_operand *args);
 bool edit_is_exit(const struct ptx_stmt *s);

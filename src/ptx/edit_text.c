@@ -44,6 +44,29 @@ const struct ptx_form *edit_form(struct edit *e, const struct ptx_form *form)
     return own;
 }
 
+void edit_set_space(struct edit *e, uint32_t stmt, enum ptx_space from, enum ptx_space to)
+{
+    assert(e->f && stmt < e->f->nstmts && e->f->stmts[stmt].kind == PTX_INSN);
+    struct ptx_stmt *s = &e->f->stmts[stmt];
+    struct str old = s->form->name, was = ptx_space_name(from), is = ptx_space_name(to);
+    char name[256];
+    size_t n = 0;
+    for (size_t i = 0; i < old.len && n < sizeof name - is.len; i++) {
+        size_t end = i + 1 + was.len;
+        name[n++] = old.ptr[i];
+        if (old.ptr[i] == '.' && end <= old.len && !memcmp(old.ptr + i + 1, was.ptr, was.len) &&
+            (end == old.len || old.ptr[end] == '.')) {
+            memcpy(name + n, is.ptr, is.len);
+            n += is.len;
+            i += was.len;
+        }
+    }
+    struct ptx_form form;
+    ptx_form_decode((struct str){name, n}, &form);
+    s->form = edit_form(e, &form);
+    e->set = true;
+}
+
 void edit_unspell(struct ptx_operand *o)
 {
     if (o->kind == PTX_IMM && o->spelled) {

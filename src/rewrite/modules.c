@@ -8,6 +8,7 @@
 #include "context/green.h"
 #include "core/lock.h"
 #include "core/guard.h"
+#include "rewrite/rewrite_later.h"
 
 enum { BUCKETS = 256 };
 
@@ -60,9 +61,12 @@ static void free_row(struct modules_row *row)
         row->aliases = a->next;
         mem_free(a);
     }
-    for (unsigned i = 0; i < row->nparts; i++)
+    for (unsigned i = 0; !row->of && i < row->nparts; i++)
         pass_result_free(row->parts[i]);
-    mem_free(row->parts);
+    if (!row->of)
+        mem_free(row->parts);
+    rewrite_later_free(row->later);
+    modules_release(row->of);
     mem_free(row);
 }
 
@@ -125,20 +129,18 @@ static CUcontext current_owner(void)
     return !guard.real.cuCtxGetCurrent(&context) && context ? green_owner(context) : NULL;
 }
 
-struct modules_row *modules_add(const void *handle, bool library, struct pass_result **parts, unsigned nparts)
+static struct modules_row *add(const struct modules_row *like)
 {
-    struct modules_row *row = mem_zalloc(1, sizeof *row), *dead = NULL;
+    struct modules_row *row = mem_alloc(sizeof *row), *dead = NULL;
     if (!row)
         return NULL;
-    row->handle = handle;
-    row->library = library;
-    row->context = library ? NULL : current_owner();
-    row->parts = parts;
-    row->nparts = nparts;
+    *row = *like;
     row->holds = 1;
     lock_take(&lock);
+    if (row->of)
+        row->of->holds++;
     // The driver has reused the handle: the thread that unloaded the former row has not recorded it yet.
-    struct modules_row *before = find(handle), **bucket = bucket_of(handle);
+    struct modules_row *before = find(row->handle), **bucket = bucket_of(row->handle);
     if (before) {
         before->gone = true;
         unlink_if_unused(before, &dead);
@@ -149,6 +151,25 @@ struct modules_row *modules_add(const void *handle, bool library, struct pass_re
     lock_give(&lock);
     free_rows(dead);
     return row;
+}
+
+struct modules_row *modules_add(const void *handle, bool library, struct pass_result **parts, unsigned nparts)
+{
+    return add(&(struct modules_row){.handle = handle,
+                                     .library = library,
+                                     .context = library ? NULL : current_owner(),
+                                     .parts = parts,
+                                     .nparts = nparts});
+}
+
+struct modules_row *modules_add_variants(const void *handle, struct modules_row *of)
+{
+    return add(&(struct modules_row){.handle = handle,
+                                     .library = of->library,
+                                     .context = of->context,
+                                     .parts = of->parts,
+                                     .nparts = of->nparts,
+                                     .of = of});
 }
 
 void modules_set(struct modules_row *row, unsigned client, void *data)
@@ -260,8 +281,10 @@ void modules_after_fork(void)
         buckets[i] = NULL;
         while (row) {
             struct modules_row *next = row->next;
-            if (!row->holds && !row->taken)
+            if (!row->holds && !row->taken) {
+                row->of = NULL;  // the row that this one holds is leaked, too
                 free_row(row);
+            }
             row = next;
         }
     }

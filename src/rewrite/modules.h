@@ -20,6 +20,7 @@
 enum { MODULES_CLIENTS = 4 };
 
 struct modules_alias;
+struct rewrite_later;
 
 // Invariants whenever nobody holds the lock of modules.c; modules_valid checks them:
 //   the row is in the registry  =  !gone || holds + bits(taken) > 0
@@ -35,6 +36,11 @@ struct modules_row {
     CUcontext context;  // the owner of a module, never a green one; NULL: a library, or none was current
     unsigned nparts;
     struct pass_result **parts;
+    // Of a program's module: what checked variants of its kernels are compiled from when they are wanted.
+    // NULL: they are in it.
+    struct rewrite_later *later;
+    // Of a module with such variants: the program's module, held and whose parts it has. NULL: this is one.
+    struct modules_row *of;
     // Indexed by client. Set once by modules_set; what it points to belongs to the thread that has taken the
     // row for the client.
     void *data[MODULES_CLIENTS];
@@ -58,6 +64,8 @@ unsigned modules_client(void (*release)(void *data));
 // the caller.
 struct modules_row *modules_add(const void *handle, bool library, struct pass_result **parts,
                                 unsigned nparts);
+// The same for a module that holds variants of the kernels of a module or library, `of`, which is held.
+struct modules_row *modules_add_variants(const void *handle, struct modules_row *of);
 // Gives a held row the data of a client that has none in it; from now on the client can take the row.
 void modules_set(struct modules_row *row, unsigned client, void *data);
 

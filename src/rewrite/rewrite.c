@@ -10,10 +10,13 @@
 #include "base/modes.h"
 #include "core/guard.h"
 #include "image/ptx_store.h"
+#include "pass/pass_check.h"
 #include "track/guard_report.h"
 #include "rewrite/rewrite_about.h"
 #include "rewrite/rewrite_dump.h"
 #include "rewrite/rewrite_jit.h"
+#include "rewrite/rewrite_later.h"
+#include "rewrite/rewrite_link.h"
 #include "rewrite/rewrite_source.h"
 #include "context/kernel_filter.h"
 
@@ -64,6 +67,7 @@ void rewrite_start(const struct rewrite_client *for_whom)
 {
     client = for_whom;
     open_cache();
+    rewrite_later_start(cache);
     if (guard.options.cache && guard.options.jit_ptx)
         ptx_store_use(guard.options.cache_dir, guard.options.cache_size);
     rewrite_dump_start();
@@ -164,6 +168,40 @@ static struct cache_key key_of(struct work *w)
     };
 }
 
+// --- variants that are compiled later ----------------------------------------------------------------------
+
+static const struct pass_check *checks_of(const struct rewrite *r)
+{
+    return r->nparts == 1 ? r->parts[0]->check : NULL;
+}
+
+// Prepares the load of the program's own code, and keeps the text that its variants are compiled from, which
+// the cache's entry or the result of the passes holds.
+static bool keep_for_later(struct work *w)
+{
+    struct rewrite *r = w->r;
+    r->later = rewrite_later_new(&w->jit, w->key, w->arch, &w->sums[0]);
+    r->own = rewrite_source_is_native(&w->source, 0, w->arch);
+    if (!r->own)
+        r->program = rewrite_source_copy(&w->source, 0, &w->sink);
+    r->image = r->program;
+    if (!r->later || (!r->own && !r->program))
+        return failed(w, -ENOMEM);
+    if (r->cached)
+        rewrite_later_entry(r->later, &r->entry);
+    else
+        rewrite_later_result(r->later, w->texts[0]);
+    r->cached = false;
+    return true;
+}
+
+// Returns whether the image may be loaded as it is, while checked variants are compiled when they are wanted.
+static bool may_be_apart(const struct work *w, bool together)
+{
+    return w->r->plan.apart && !together && w->compile && w->source.count == 1 &&
+           rewrite_source_is_plain(&w->source, 0) && !strcmp(w->passes, "check");
+}
+
 // Returns true if the cache has decided the matter, one way or the other.
 static bool recall(struct work *w, const struct cache_key *key)
 {
@@ -179,6 +217,8 @@ static bool recall(struct work *w, const struct cache_key *key)
     if (r->nparts) {
         r->cached = true;
         r->image = r->entry.image.ptr;
+        if (checks_of(r) && checks_of(r)->apart)
+            keep_for_later(w);
     } else {
         cache_entry_free(&r->entry);
     }
@@ -300,72 +340,20 @@ static bool limit_registers(struct work *w)
            leave(w->r, REWRITE_FAILED, "it is compiled with options that moat cannot preserve");
 }
 
-// Checked kernels take the driver's compiler several times as long as the program's own.
-static CUresult create_link(struct work *w)
-{
-    int driver = 0;
-    guard.real.cuDriverGetVersion(&driver);
-    bool added = rewrite_jit_threads(&w->jit, driver);
-    CUresult result = guard.real.cuLinkCreate_v2(w->jit.count, w->jit.options, w->jit.values, &w->r->link);
-    if (result == CUDA_ERROR_INVALID_VALUE && added)
-        result = guard.real.cuLinkCreate_v2(--w->jit.count, w->jit.options, w->jit.values, &w->r->link);
-    return result;
-}
-
-// Writes the beginning of a text, up to its .address_size, for another text. What follows the architecture in
-// .target is left out: of `debug` the compiler expects lines of source.
-static void copy_header(struct str text, struct out *to)
-{
-    const char *target = strstr(text.ptr, ".target"), *size = strstr(text.ptr, ".address_size");
-    if (!target || !size || size < target)
-        return;
-    size_t arch = strcspn(target, ",\n"), bits = strcspn(size, "\n");
-    out_fmt(to, "%.*s%.*s\n%.*s\n", (int)(target - text.ptr), text.ptr, (int)arch, target, (int)bits, size);
-}
-
-// Adds the functions that the texts call, compiled with few registers. They are for the architecture of the
-// text that calls them: programs may ask for a kernel's.
-static CUresult link_apart(struct work *w)
-{
-    const struct pass_result *caller = NULL;
-    for (unsigned i = 0; i < w->ntexts && !caller; i++)
-        caller = w->texts[i]->apart ? w->texts[i] : NULL;
-    if (!caller)
-        return CUDA_SUCCESS;
-    const struct pass_apart *apart = caller->apart;
-    struct out text;
-    CUjit_option option = CU_JIT_MAX_REGISTERS;
-    void *value = (void *)(uintptr_t)apart->registers;
-    if (out_to_memory(&text))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    copy_header(caller->text, &text);
-    out_cstr(&text, apart->text);
-    out_char(&text, 0);
-    CUresult result = text.error ? CUDA_ERROR_OUT_OF_MEMORY
-                                 : guard.real.cuLinkAddData_v2(w->r->link, CU_JIT_INPUT_PTX, text.buf,
-                                                               text.len, "moat", 1, &option, &value);
-    out_close(&text);
-    return result;
-}
-
 static CUresult link_all(struct work *w, size_t *size)
 {
     struct rewrite *r = w->r;
+    const struct pass_result *caller = NULL;
     void *image = NULL;
     char name[128];
-    CUresult result = create_link(w);
-    if (result) {
-        r->link = NULL;
-        return result;
-    }
+    CUresult result = rewrite_link_open(&w->jit, &r->link);
     for (unsigned i = 0; !result && i < w->ntexts; i++) {
-        struct str text = w->texts[i]->text;
+        caller = caller || !w->texts[i]->apart ? caller : w->texts[i];
         rewrite_source_name(&w->source, i, name, sizeof name);
-        result = guard.real.cuLinkAddData_v2(r->link, CU_JIT_INPUT_PTX, (void *)text.ptr, text.len + 1, name,
-                                             0, NULL, NULL);
+        result = rewrite_link_add(r->link, w->texts[i]->text, name, 0);
     }
-    if (!result)
-        result = link_apart(w);
+    if (!result && caller)
+        result = rewrite_link_apart(r->link, caller->text, caller->apart);
     if (!result)
         result = guard.real.cuLinkComplete(r->link, &image, size);
     r->image = image;
@@ -430,8 +418,17 @@ static bool make_anew(struct work *w, const struct cache_key *key)
     if (!w->compile && w->ntexts > 1)
         return leave(w->r, REWRITE_FAILED, "several texts cannot be linked without a context");
     dump_all(w);
-    if ((w->compile && !compile(w, key, &size)) || !describe(w, key, size))
+    bool apart = w->compile && w->texts[0]->check && w->texts[0]->check->apart;
+    if (apart) {
+        w->r->image = w->texts[0]->text.ptr;
+        size = w->texts[0]->text.len + 1;
+    }
+    if ((w->compile && !apart && !compile(w, key, &size)) || !describe(w, key, size))
         return false;
+    if (apart) {
+        w->ntexts = 0;
+        return keep_for_later(w);
+    }
     if (!w->compile) {
         w->r->text = w->texts[0];
         w->ntexts = 0;
@@ -452,9 +449,9 @@ static bool make(struct work *w)
     if (!w->compile || !cache || rewrite_dump_on)
         return make_anew(w, &key);
     if (recall(w, &key))
-        return w->r->image;
+        return w->r->image || w->r->own;
     cache_claim(cache, &key, MOST_WAIT, &claim);
-    bool made = recall(w, &key) ? w->r->image != NULL : make_anew(w, &key);
+    bool made = recall(w, &key) ? w->r->image || w->r->own : make_anew(w, &key);
     cache_unclaim(cache, &claim);
     return made;
 }
@@ -467,12 +464,16 @@ static void release(struct rewrite *r)
         guard.real.cuLinkDestroy(r->link);
     if (r->cached)
         cache_entry_free(&r->entry);
+    rewrite_later_free(r->later);
+    mem_free(r->program);
     pass_result_free(r->text);
     for (unsigned i = 0; i < r->nparts; i++)
         pass_result_free(r->parts[i]);
     mem_free(r->parts);
     r->link = NULL;
-    r->cached = false;
+    r->cached = r->own = false;
+    r->later = NULL;
+    r->program = NULL;
     r->text = NULL;
     r->parts = NULL;
     r->nparts = 0;
@@ -510,10 +511,12 @@ static struct work *begin(struct rewrite *r, bool library, const struct rewrite_
     return w;
 }
 
-static bool finish(struct work *w, int err)
+static bool finish(struct work *w, int err, bool together)
 {
     struct rewrite *r = w->r;
     bool ours = false;
+    if (!err && may_be_apart(w, together))
+        strcat(w->passes, ",variants");
     if (err == -ENODATA)
         leave(r, REWRITE_MACHINE_CODE, "no PTX is in it");
     else if (err)
@@ -557,7 +560,7 @@ bool rewrite_memory(struct rewrite *r, const void *image, bool library, const st
         mem_free(w);
         ours = r->image;
     } else {
-        ours = finish(w, err);
+        ours = finish(w, err, options->together);
     }
     errno = saved;
     return ours;
@@ -567,7 +570,8 @@ bool rewrite_file(struct rewrite *r, const char *path, bool library, const struc
 {
     int saved = errno;
     struct work *w = begin(r, library, options, &(struct rewrite_origin){.path = path}, "in a file");
-    bool ours = w && finish(w, rewrite_source_file(&w->source, path, w->arch, false, &w->sink));
+    bool ours =
+        w && finish(w, rewrite_source_file(&w->source, path, w->arch, false, &w->sink), options->together);
     errno = saved;
     return ours;
 }
@@ -600,12 +604,28 @@ bool rewrite_end(struct rewrite *r, CUresult result, const void *handle, bool li
     const struct rewrite_module module = {modules_add(handle, library, r->parts, r->nparts), r->parts,
                                           r->nparts};
     if (module.row) {
+        module.row->later = r->later;
+        r->later = NULL;
         r->parts = NULL;
         r->nparts = 0;
     }
     client->loaded(&module);
     modules_release(module.row);
     release(r);
+    return true;
+}
+
+bool rewrite_again(struct rewrite *r, struct rewrite_options *options, CUresult result, const void *handle,
+                   bool library)
+{
+    if (result || !r->later || options->together || rewrite_later_fits(checks_of(r), handle, library))
+        return false;
+    if (library)
+        guard.real.cuLibraryUnload((CUlibrary)handle);
+    else
+        guard.real.cuModuleUnload((CUmodule)handle);
+    release(r);
+    options->together = true;
     return true;
 }
 

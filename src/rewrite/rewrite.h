@@ -59,10 +59,14 @@ struct rewrite_options {
     unsigned count;
     CUjit_option *options;
     void **values;
+    bool together;  // variants of kernels must be in one module with the program's own
 };
 
+struct rewrite_later;
+
 struct rewrite {
-    const void *image;  // to load instead; NULL: `why` gives the reason
+    const void *image;  // to load instead; NULL: `why` gives the reason, or `own` is true
+    bool own;           // the program's own image is to be loaded, by the program's own call
     enum rewrite_why why;
     char detail[160];
     struct rewrite_plan plan;
@@ -70,7 +74,9 @@ struct rewrite {
     unsigned registers;          // not 0: the image is PTX, and must be compiled with at most this many
     struct pass_result **parts;  // the results of the passes
     unsigned nparts;
+    struct rewrite_later *later;  // variants are compiled when they are wanted; NULL: the image has them
     // What holds the image.
+    char *program;  // the program's own text, with a NUL
     struct pass_result *text;
     CUlinkState link;
     struct cache_entry entry;
@@ -85,6 +91,12 @@ bool rewrite_memory(struct rewrite *r, const void *image, bool library,
                     const struct rewrite_options *options);
 bool rewrite_file(struct rewrite *r, const char *path, bool library, const struct rewrite_options *options);
 bool rewrite_end(struct rewrite *r, CUresult result, const void *handle, bool library);
+// Returns true if variants could not be compiled later for a module that was loaded, because a variable's
+// address is not to be had: it was unloaded, and the image must be rewritten once more, with
+// options->together.
+// Call it before rewrite_end.
+bool rewrite_again(struct rewrite *r, struct rewrite_options *options, CUresult result, const void *handle,
+                   bool library);
 void rewrite_left(const struct rewrite *r, CUresult result);
 
 // Rewrites an input of a link, bytes or a file, into texts, each with the result of its passes. If it returns

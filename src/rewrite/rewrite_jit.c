@@ -77,6 +77,16 @@ int rewrite_jit_take(struct rewrite_jit *j, const struct rewrite_options *from)
     return 0;
 }
 
+void rewrite_jit_copy(struct rewrite_jit *to, const struct rewrite_jit *from)
+{
+    *to = *from;
+    for (unsigned i = 0; i < to->count; i++)
+        if (to->options[i] == CU_JIT_ERROR_LOG_BUFFER)
+            to->values[i] = to->log;
+        else if (to->options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+            to->values[i] = (void *)(uintptr_t)sizeof to->log;
+}
+
 bool rewrite_jit_threads(struct rewrite_jit *j, int driver)
 {
     cpu_set_t cpus;

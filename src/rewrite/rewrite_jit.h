@@ -21,6 +21,9 @@ struct rewrite_jit {
 // options added are for moat's own log.
 int rewrite_jit_take(struct rewrite_jit *j, const struct rewrite_options *from);
 
+// Copies options, whose log is then the copy's.
+void rewrite_jit_copy(struct rewrite_jit *to, const struct rewrite_jit *from);
+
 // Lets a driver of this version compile kernels on as many threads as the process may use processors, unless
 // the options say how many. Returns whether an option was added; it is the last one then, and changes no key.
 bool rewrite_jit_threads(struct rewrite_jit *j, int driver);

@@ -21,6 +21,7 @@ enum { REWRITE_PLAN_PASSES = 8 };
 struct rewrite_plan {
     const char *passes[REWRITE_PLAN_PASSES];  // names of passes.def, none twice
     unsigned count;
+    bool apart;  // checked variants may be in modules of their own, compiled when they are wanted
     bool whole;  // a mode wants every image: one that is loaded unchanged counts as uncovered
 };
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/mem.h"
 #include "base/readable.h"
 #include "image/cubin_bounds.h"
 
@@ -144,9 +145,11 @@ int rewrite_source_memory(struct rewrite_source *s, const void *image, unsigned 
 {
     struct wrapper w = {0};
     s->nimages = s->count = 0;
+    s->listed = false;
     if (!begins(image, wrapper_magic, sizeof wrapper_magic) || !readable_bytes(image, sizeof w))
         return add_unmeasured(s, image, arch, sink);
     memcpy(&w, image, sizeof w);
+    s->listed = w.version == 2 && w.list;
     return w.version == 2 && w.list ? add_list(s, w.list, arch, sink) : add_unmeasured(s, w.data, arch, sink);
 }
 
@@ -154,6 +157,7 @@ int rewrite_source_bytes(struct rewrite_source *s, const void *bytes, size_t siz
                          struct diag_sink *sink)
 {
     s->nimages = s->count = 0;
+    s->listed = false;
     return readable_bytes(bytes, size) ? add_bytes(s, bytes, size, arch, many, sink) : -EFAULT;
 }
 
@@ -162,6 +166,7 @@ int rewrite_source_file(struct rewrite_source *s, const char *path, unsigned arc
 {
     struct image *im;
     s->nimages = s->count = 0;
+    s->listed = false;
     if (!path || access(path, R_OK))
         return -ENOENT;
     int err = image_open(path, sink, &im);
@@ -211,6 +216,28 @@ bool rewrite_source_alike(const struct rewrite_source *s, unsigned i, struct dia
     image_buffer_free(&buffers[0]);
     image_buffer_free(&buffers[1]);
     return alike;
+}
+
+bool rewrite_source_is_native(const struct rewrite_source *s, unsigned i, unsigned arch)
+{
+    const struct image_entry *e = image_entry(s->texts[i].image, s->texts[i].entry);
+    return e->fatbin == IMAGE_NO_FATBIN || e->arch == arch;
+}
+
+bool rewrite_source_is_plain(const struct rewrite_source *s, unsigned i)
+{
+    return !s->listed && !s->texts[i].newer;
+}
+
+char *rewrite_source_copy(const struct rewrite_source *s, unsigned i, struct diag_sink *sink)
+{
+    struct image_buffer buffer = {0};
+    struct str text;
+    char *copy = rewrite_source_read(s, i, sink, &buffer, &text) ? NULL : mem_alloc(text.len + 1);
+    if (copy)
+        *(char *)mempcpy(copy, text.ptr, text.len) = 0;
+    image_buffer_free(&buffer);
+    return copy;
 }
 
 bool rewrite_source_in_fatbin(const struct rewrite_source *s, unsigned i)

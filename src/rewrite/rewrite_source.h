@@ -22,6 +22,7 @@ struct rewrite_source {
             cubin;
     } texts[REWRITE_SOURCE_MOST];
     unsigned nimages, count;
+    bool listed;  // the fatbins are objects, of which the program's image holds the linked machine code
 };
 
 // Return 0; -ENODATA if one of the fatbins has only machine code; -E2BIG; -ENOENT if there is no such file;
@@ -49,6 +50,14 @@ int rewrite_source_read(const struct rewrite_source *s, unsigned i, struct diag_
 // `size`. What cannot be read counts as alike.
 bool rewrite_source_alike(const struct rewrite_source *s, unsigned i, struct diag_sink *sink, char *kernel,
                           size_t size);
+
+// Returns whether the driver runs what the text says if the program's image is loaded as it is: the image is
+// the text, or the text is for this very architecture, and with it machine code made from it.
+bool rewrite_source_is_native(const struct rewrite_source *s, unsigned i, unsigned arch);
+// Returns whether the driver can compile the text as it is.
+bool rewrite_source_is_plain(const struct rewrite_source *s, unsigned i);
+// Returns a copy of the text, with a NUL; NULL if it cannot be read, or out of memory.
+char *rewrite_source_copy(const struct rewrite_source *s, unsigned i, struct diag_sink *sink);
 
 bool rewrite_source_in_fatbin(const struct rewrite_source *s, unsigned i);  // otherwise it is plain PTX
 const char *rewrite_source_name(const struct rewrite_source *s, unsigned i, char *name, size_t size);

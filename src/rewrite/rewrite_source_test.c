@@ -166,7 +166,7 @@ static void good_options_that_steer_are_kept(void **state)
     static struct rewrite_jit j, k;
     CUjit_option names[] = {CU_JIT_WALL_TIME, CU_JIT_MAX_REGISTERS, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_FMA};
     void *values[] = {NULL, (void *)32, &k, (void *)1};
-    struct rewrite_options o = {4, names, values}, none = {0};
+    struct rewrite_options o = {.count = 4, .options = names, .values = values}, none = {.count = 0};
     assert_int_equal(rewrite_jit_take(&j, &o), 0);
     assert_int_equal(j.count, 4);  // two, and moat's own log
     assert_int_equal(j.options[0], CU_JIT_MAX_REGISTERS);
@@ -195,7 +195,7 @@ static void good_options_that_steer_are_kept(void **state)
     assert_int_equal(rewrite_jit_take(&j, &o), -ENOTSUP);
     names[0] = (CUjit_option)1000;
     assert_int_equal(rewrite_jit_take(&j, &o), -ENOTSUP);
-    assert_int_equal(rewrite_jit_take(&j, &(struct rewrite_options){1, NULL, NULL}), -ENOTSUP);
+    assert_int_equal(rewrite_jit_take(&j, &(struct rewrite_options){.count = 1}), -ENOTSUP);
 }
 
 int main(void)

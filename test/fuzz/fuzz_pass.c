@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kcheck/kcheck.h"
 #include "pass/pass.h"
+#include "pass/pass_check.h"
+#include "pass/pass_variants.h"
 #include "ptx_mutate.h"
 
 enum { MOST_MEMORY = 32 << 20 };
@@ -36,6 +39,25 @@ static struct ptx_module *sound(struct str text)
     return NULL;
 }
 
+// Cuts each variant out of a module that only has variants.
+static void cut(const struct pass_result *r)
+{
+    struct diag_sink sink = {.emit = emit_nothing};
+    for (uint32_t i = 0; i < r->check->nkernels; i++) {
+        struct out name, out;
+        if (out_to_memory(&name) || out_to_memory(&out))
+            abort();
+        out_fmt(&name, KCHECK_PREFIX STR_FMT, STR_ARG(r->check->kernels[i].name));
+        int err = pass_variants_cut(r->text, (struct str){name.buf, name.len}, &sink, &out);
+        require(!err || err == -ENOMEM);
+        struct ptx_module *m = err ? NULL : sound((struct str){out.buf, out.len - 1});
+        require(err || m);
+        ptx_free(m);
+        out_close(&name);
+        out_close(&out);
+    }
+}
+
 static void rewrite(struct str text, const char *passes, unsigned arch)
 {
     struct diag_sink sink = {.emit = emit_nothing};
@@ -49,7 +71,10 @@ static void rewrite(struct str text, const char *passes, unsigned arch)
     }
     struct ptx_module *m = sound(r->text);
     require(m);
-    for (uint32_t i = 0; i < r->nfuncs; i++)
+    bool apart = r->check && r->check->apart;
+    if (apart)
+        cut(r);
+    for (uint32_t i = 0; !apart && i < r->nfuncs; i++)
         require(ptx_find(m, r->funcs[i].name) != NULL);
     ptx_free(m);
     pass_result_free(r);
@@ -64,6 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     ptx_free(m);
     rewrite(text, "count", 75);
     rewrite(text, "check", 75);
+    rewrite(text, "check,variants", 75);
     rewrite(text, "shadow", 75);
     rewrite(text, "shadow_8", 75);
     rewrite(text, "count,check", 100);

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT
+#include "check/check_apart.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "check/check_host.h"
+#include "context/context.h"
+#include "context/kernels.h"
+#include "core/guard.h"
+#include "core/lock.h"
+#include "rewrite/rewrite_later.h"
+#include "track/guard_report.h"
+
+enum { NAME = 4096, MOST_REGISTERS = 255 };
+
+// A variant that was made, or could not be. All members are protected by the lock.
+struct unit {
+    struct unit *next;
+    const void *owner;  // the program's module or library
+    const struct pass_check_kernel *checks;
+    bool rest;
+    bool ending;          // the owner is about to be unloaded
+    CUcontext context;    // of a module; NULL: a library
+    const void *module;   // a CUmodule or CUlibrary; NULL: it could not be made
+    const void *variant;  // its CUfunction or CUkernel
+};
+
+static struct lock lock = LOCK_INIT(CHECK_APART);
+static struct unit *units;
+
+void check_apart_after_fork(void)
+{
+    lock_after_fork(&lock);
+    units = NULL;
+}
+
+bool check_apart_has(const void *owner)
+{
+    struct modules_row *row = owner ? modules_hold(owner) : NULL;
+    bool has = row && row->later;
+    modules_release(row);
+    return has;
+}
+
+// --- attributes --------------------------------------------------------------------------------------------
+
+static bool attribute(const void *handle, enum kernels_kind kind, CUfunction_attribute what, int *value)
+{
+    const struct driver *d = &guard.real;
+    CUdevice device;
+    if (kind == KERNELS_FUNCTION)
+        return d->cuFuncGetAttribute && !d->cuFuncGetAttribute(value, what, (CUfunction)handle);
+    return d->cuKernelGetAttribute && !d->cuCtxGetDevice(&device) &&
+           !d->cuKernelGetAttribute(value, what, (CUkernel)handle, device);
+}
+
+static void set_attribute(const void *handle, enum kernels_kind kind, CUfunction_attribute what, int value)
+{
+    const struct driver *d = &guard.real;
+    CUdevice device;
+    if (kind == KERNELS_FUNCTION)
+        d->cuFuncSetAttribute((CUfunction)handle, what, value);
+    else if (!d->cuCtxGetDevice(&device))
+        d->cuKernelSetAttribute(what, value, (CUkernel)handle, device);
+}
+
+// What the program has set in its kernel holds for the variant.
+static void copy_attributes(const void *from, const void *to, enum kernels_kind kind)
+{
+    static const CUfunction_attribute all[] = {CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                               CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                               CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+                                               CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+                                               CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
+                                               CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+                                               CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE};
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+        int own = 0, value = 0;
+        if (attribute(from, kind, all[i], &own) && attribute(to, kind, all[i], &value) && own != value)
+            set_attribute(to, kind, all[i], own);
+    }
+}
+
+// Returns how many registers a variant may use so that its blocks can be as large as the kernel's, as the
+// program may have asked; 0: no limit is known.
+static unsigned registers_of(const void *handle, enum kernels_kind kind)
+{
+    CUdevice device;
+    int threads = 0, registers = 0;
+    if (!attribute(handle, kind, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &threads) || threads <= 0 ||
+        guard.real.cuCtxGetDevice(&device) ||
+        guard.real.cuDeviceGetAttribute(&registers, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, device))
+        return 0;
+    unsigned most = (unsigned)(registers / threads) / 8 * 8;
+    return most < MOST_REGISTERS ? most : 0;
+}
+
+// --- making ------------------------------------------------------------------------------------------------
+
+// Loads a compiled variant.
+static CUresult load(struct unit *u, struct modules_row *of, const void *image, const char *name)
+{
+    const struct driver *d = &guard.real;
+    CUlibrary library = NULL;
+    CUmodule module = NULL;
+    CUfunction function = NULL;
+    CUkernel kernel = NULL;
+    CUresult r = of->library ? d->cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0)
+                             : d->cuModuleLoadData(&module, image);
+    if (r)
+        return r;
+    r = of->library ? d->cuLibraryGetKernel(&kernel, library, name)
+                    : d->cuModuleGetFunction(&function, module, name);
+    const void *loaded = of->library ? (const void *)library : (const void *)module;
+    struct modules_row *row = r ? NULL : modules_add_variants(loaded, of);
+    if (row) {
+        check_host_module(row);
+        modules_release(row);
+        u->module = loaded;
+        u->variant = of->library ? (const void *)kernel : (const void *)function;
+        return CUDA_SUCCESS;
+    }
+    if (of->library)
+        d->cuLibraryUnload(library);
+    else
+        d->cuModuleUnload(module);
+    return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void note_failed(const char *name, const char *why)
+{
+    static _Atomic bool noted;
+    // Relaxed: the note itself is all that is shared.
+    if (!atomic_exchange_explicit(&noted, true, memory_order_relaxed))
+        guard_report_note("check: no checked variant of kernel %s can be made (%s): its launches are not "
+                          "checked unless they are proved",
+                          name, why);
+}
+
+static void make(struct unit *u, struct modules_row *of, unsigned registers)
+{
+    char name[NAME], why[200] = "its name is too long";
+    struct rewrite_variant v = {.image = NULL};
+    bool made = snprintf(name, sizeof name, "%s" STR_FMT, u->rest ? KCHECK_REST_PREFIX : KCHECK_PREFIX,
+                         STR_ARG(u->checks->name)) < (int)sizeof name &&
+                rewrite_later_make(of->later, name, registers, &v, why, sizeof why);
+    CUresult r = !made ? CUDA_SUCCESS
+                 : rewrite_later_fits(of->parts[0]->check, of->handle, of->library)
+                     ? load(u, of, v.image, name)
+                     : CUDA_ERROR_NOT_FOUND;
+    rewrite_variant_free(&v);
+    if (u->module) {
+        guard_count(GUARD_CHECK_MADE);
+        return;
+    }
+    if (r)
+        snprintf(why, sizeof why, "%s", driver_result_name(r) ? driver_result_name(r) : "an unknown error");
+    note_failed(name + strlen(u->rest ? KCHECK_REST_PREFIX : KCHECK_PREFIX), why);
+}
+
+// Requires the lock. Returns NULL if out of memory.
+static struct unit *find(struct modules_row *of, const struct pass_check_kernel *checks, bool rest,
+                         unsigned registers)
+{
+    struct unit *u = units;
+    while (u && (u->owner != of->handle || u->checks != checks || u->rest != rest))
+        u = u->next;
+    if (u)
+        return u;
+    u = mem_zalloc(1, sizeof *u);
+    if (!u)
+        return NULL;
+    *u = (struct unit){
+        .next = units, .owner = of->handle, .checks = checks, .rest = rest, .context = of->context};
+    units = u;
+    make(u, of, registers);
+    return u;
+}
+
+// Returns the variant that a kernel of the program stands for: for a function of a library's kernel, that of
+// the context.
+static const void *variant_for(const struct unit *u, enum kernels_kind kind)
+{
+    CUfunction function = NULL;
+    if (!u || !u->variant || u->context || kind == KERNELS_KERNEL)
+        return u ? u->variant : NULL;
+    return guard.real.cuKernelGetFunction(&function, (CUkernel)u->variant) ? NULL : function;
+}
+
+static const struct check_kernel *want(const void *handle, const struct check_kernel *k, bool rest,
+                                       struct modules_row *of)
+{
+    const struct kernel *own = kernels_find(handle);
+    enum kernels_kind kind = atomic_load_explicit(&own->kind, memory_order_acquire);
+    unsigned registers = registers_of(handle, kind);
+    lock_take(&lock);
+    const void *variant = variant_for(find(of, k->checks, rest, registers), kind);
+    lock_give(&lock);
+    if (!variant)
+        return k;
+    copy_attributes(handle, variant, kind);
+    struct check_kernel like = *k;
+    *(rest ? &like.rest : &like.full) = (struct check_variant){variant, 0};
+    k = check_kernel_set(handle, &like);
+    check_host_launch();  // the new module's variables are set
+    return k;
+}
+
+const struct check_kernel *check_apart_want(const void *handle, const struct check_kernel *k, bool rest)
+{
+    if (!k->apart || (rest ? k->rest.handle : k->full.handle))
+        return k;
+    int saved = errno;
+    CUstreamCaptureMode mode = context_capture_relax();
+    struct modules_row *of = modules_hold(k->apart);
+    const struct check_kernel *now = check_kernel_of(handle);  // another thread may have been first
+    k = now && now->checks == k->checks ? now : k;
+    bool made = rest ? k->rest.handle : k->full.handle;
+    if (of && of->later && !made)
+        k = want(handle, k, rest, of);
+    modules_release(of);
+    context_capture_restore(mode);
+    errno = saved;
+    return k;
+}
+
+// --- ends --------------------------------------------------------------------------------------------------
+
+void check_apart_ends(const void *handle, bool ending)
+{
+    lock_take(&lock);
+    for (struct unit *u = units; u; u = u->next)
+        if (u->owner == handle) {
+            u->ending = ending;
+            if (u->module)
+                check_host_module_ends(u->module, ending);
+        }
+    lock_give(&lock);
+}
+
+static void unload(const struct unit *u)
+{
+    struct modules_row *row = u->module ? modules_unloading(u->module) : NULL;
+    CUresult r = !u->module   ? CUDA_ERROR_NOT_FOUND
+                 : u->context ? guard.real.cuModuleUnload((CUmodule)u->module)
+                              : guard.real.cuLibraryUnload((CUlibrary)u->module);
+    if (!r)
+        modules_gone(row);
+    modules_release(row);
+}
+
+// Takes units out of the list, and unloads their modules if the context still exists.
+static void take(bool (*is)(const struct unit *u, const void *what), const void *what, bool driver)
+{
+    struct unit *gone = NULL;
+    lock_take(&lock);
+    for (struct unit **at = &units; *at;) {
+        struct unit *u = *at;
+        if (!is(u, what)) {
+            at = &u->next;
+            continue;
+        }
+        *at = u->next;
+        u->next = gone;
+        gone = u;
+    }
+    lock_give(&lock);
+    while (gone) {
+        struct unit *u = gone;
+        gone = u->next;
+        if (driver)
+            unload(u);
+        mem_free(u);
+    }
+}
+
+static bool is_ending(const struct unit *u, const void *handle)
+{
+    return u->owner == handle && u->ending;
+}
+
+static bool is_of_context(const struct unit *u, const void *context)
+{
+    return u->context == context;
+}
+
+void check_apart_gone(const void *handle)
+{
+    take(is_ending, handle, true);
+}
+
+void check_apart_context_gone(CUcontext context)
+{
+    take(is_of_context, context, false);
+}

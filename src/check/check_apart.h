@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// Checked variants of kernels in modules of their own (--check-variants=apart): the program's image is loaded
+// unchanged, and a variant is compiled by the thread whose launch first needs it. A launch that is proved
+// needs none.
+//
+// A variant's module is loaded beside the program's, as a module in the same context or as a library, and is
+// unloaded after it. Its text, and how it reaches the program's variables, is in pass/pass_variants.h.
+#ifndef MOAT_CHECK_CHECK_APART_H
+#define MOAT_CHECK_CHECK_APART_H
+
+#include <stdbool.h>
+
+#include "check/check_kernel.h"
+
+// Returns whether the variants of the kernels of a module or library are made when they are wanted.
+bool check_apart_has(const void *owner);
+
+// Returns what is known of a program's kernel after its variant, the rest or the full one, was made if it is
+// one that is made when it is wanted. The variant has no handle if that failed, which is reported once. Call
+// it in the context of the launch, also while a stream is being captured.
+const struct check_kernel *check_apart_want(const void *handle, const struct check_kernel *k, bool rest);
+
+// A module or library of the program is about to be unloaded, or not after all; it was.
+void check_apart_ends(const void *handle, bool ending);
+void check_apart_gone(const void *handle);
+void check_apart_context_gone(CUcontext context);
+
+void check_apart_after_fork(void);
+
+#endif

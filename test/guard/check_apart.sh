@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# --check-variants=apart: the program's own module is loaded as it is, a launch that is proved needs no
+# compiler, and the first one that is not gets its variant, with the program's variables; errors are found as
+# with --check-variants=together. GUARD_DEVICE=gpu: on a GPU.
+set -u
+! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+export XDG_CACHE_HOME=$T/cache
+passed=0 failed=0
+
+# run good|bad CASE OPTION...: status in $status, what was reported in $found, how many modules were loaded
+# unchanged in $apart, how many variants were made in $made
+run() {
+    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "${@:3}" \
+        "$BUILD/tool/apart_cases" "$2" "$1" "$T/file.ptx" >"$T/log" 2>&1 </dev/null
+    status=$?
+    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
+    found=${found% }
+    apart=$(sed -n 's/^ *modules loaded unchanged, with checked variants apart from them *//p' "$T/log")
+    made=$(sed -n 's/^ *checked variants compiled when a launch first needed them *//p' "$T/log")
+    apart=${apart:-0} made=${made:-0}
+}
+verdict() {  # verdict STATUS WHAT
+    if [ "$1" = 0 ]; then
+        passed=$((passed + 1))
+        return
+    fi
+    failed=$((failed + 1))
+    echo "FAIL $2: status $status, reported: ${found:-nothing}, $apart modules apart, $made variants"
+    tail -n 40 "$T/log" | sed 's/^/    | /'
+}
+
+# A case, modules that are loaded unchanged, variants, and the error of its bad twin.
+while read -r name modules variants error; do
+    run good "$name" --check-variants=apart
+    [ "$status $found $apart $made" = "0  $modules $variants" ]
+    verdict $? "good $name"
+    [ "$error" != - ] || continue
+    run bad "$name" --check-variants=apart
+    [ "$status $found" = "97 $error" ]
+    verdict $? "bad $name"
+    run bad "$name" --check-variants=together
+    [ "$status $found $apart $made" = "97 $error 0 0" ]
+    verdict $? "bad $name, together"
+done <<'CASES'
+regular 1 0 -
+unproved 1 1 heap-buffer-overflow
+indirect 0 0 heap-buffer-overflow
+file 1 1 heap-buffer-overflow
+variables 1 1 global-buffer-overflow
+library 1 1 global-buffer-overflow
+again 10 10 -
+attributes 1 1 heap-buffer-overflow
+captured 1 2 heap-buffer-overflow
+threads 1 1 heap-buffer-overflow
+CASES
+# Without proofs every launch needs a variant.
+run good regular --check-variants=apart --proofs=off
+[ "$status $found $apart $made" = '0  1 1' ]
+verdict $? 'regular without proofs'
+# The second time all comes from the cache; without one, nothing does.
+run good unproved --check-variants=apart
+[ "$status $apart $made" = '0 1 1' ] && grep -q 'from the cache *2$' "$T/log" &&
+    ! grep -q 'stored in the cache' "$T/log"
+verdict $? 'from the cache'
+run bad unproved --check-variants=apart --no-cache
+[ "$status $found $apart $made" = '97 heap-buffer-overflow 1 1' ] && ! grep -q 'the cache' "$T/log"
+verdict $? 'without a cache'
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
