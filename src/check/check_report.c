@@ -13,6 +13,7 @@
 #include "check/check_explain.h"
 #include "check/check_host.h"
 #include "check/check_launch.h"
+#include "check/check_tensor.h"
 #include "context/context_copy.h"
 #include "core/epoch.h"
 #include "core/guard.h"
@@ -432,8 +433,10 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     }
     f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
     f.more[1] = f.in_function ? callers() : known_before(r->payload[4], number, site);
-    if (site && site->width)  // else a call of free
+    if (site && site->width)  // else a call of free, or a size that is known at the launch
         add_explanation(&f, r, checks, site);
+    else if (site && memmem(site->text.ptr, site->text.len, "bulk.tensor", 11) && !placed)
+        f.more[3] = check_tensor_note(r->payload[1]);
     if (guard.options.on_error == OPTION_ON_ERROR_TRAP && r->kind != KCHECK_STRAY) {
         f.more[2] = "the kernel was ended by --on-error=trap";
         ended = true;

@@ -130,6 +130,8 @@ int check_site(struct check_func *k, const struct check_access *a, uint32_t *num
     const struct ptx_module *m = all->c->m;
     struct pass_check_site site = {.width = a->mem.bytes, .root = roots[a->root.kind]};
     struct pass_check_frame frames[PASS_CHECK_FRAMES];
+    if (check_is_box(a))
+        site.root = PASS_CHECK_PARAM;
     site.flags = (uint8_t)((a->mem.reads ? KCHECK_READS : 0) | (a->mem.writes ? KCHECK_WRITES : 0) |
                            (a->mem.atomic ? KCHECK_ATOMIC : 0) |
                            (a->mem.space == PTX_SPACE_GENERIC ? KCHECK_GENERIC : 0));

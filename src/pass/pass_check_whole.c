@@ -39,6 +39,10 @@ static bool is_covered_op(const struct ptx_form *form)
     case PTX_OP_CP_REDUCE_BULK:
         return !form->odd && !ptx_form_has(form, PTX_MOD_MULTICAST_CLUSTER) &&
                !ptx_form_has(form, PTX_MOD_MULTICAST_CLUSTER_ALL);
+    case PTX_OP_CP_ASYNC_BULK_TENSOR:
+        return !ptx_form_has(form, PTX_MOD_MULTICAST_CLUSTER) &&
+               !ptx_form_has(form, PTX_MOD_MULTICAST_CLUSTER_ALL);
+    case PTX_OP_CP_REDUCE_BULK_TENSOR: return true;
     default: return false;
     }
 }
@@ -62,13 +66,15 @@ static enum pass_check_left why_left(const struct ptx_stmt *s, const struct ptx_
                                         : PASS_CHECK_UNSIZED;
 }
 
-static bool has_extent(const struct ptx_mem *mem)
+static bool has_extent(const struct check_access *a)
 {
+    const struct ptx_mem *mem = &a->mem;
     switch ((enum ptx_extent)mem->extent) {
     case PTX_EXTENT_PLAIN:
     case PTX_EXTENT_ROWS: return mem->bytes != 0;
     case PTX_EXTENT_COUNTED:
     case PTX_EXTENT_TILE: return true;
+    case PTX_EXTENT_TENSOR: return a->map != PTX_NONE;
     default: return false;
     }
 }
@@ -84,33 +90,49 @@ static uint32_t scope_end(const struct ptx_func *f, uint32_t stmt)
     return f->nstmts;
 }
 
+// Returns whether an access can be checked; counts it if not.
+static bool can_check(struct check_func *k, struct check_access *a)
+{
+    const struct ptx_stmt *s = &k->f->stmts[a->stmt];
+    enum ptx_space space = ptx_space_is((enum ptx_space)a->mem.space);
+    bool address = a->mem.addr->kind == PTX_ADDR || check_is_box(a);
+    if (!is_covered_op(s->form) || !address || !has_extent(a)) {
+        k->left.left[why_left(s, &a->mem)]++;
+        return false;
+    }
+    if (check_is_box(a)) {
+        a->root = (struct roots_of){ROOTS_OWN, 0};
+        return true;
+    }
+    a->root = roots_address(k->roots, a->stmt, a->mem.addr);
+    if (k->k->shadow.shift && !check_is_shadowed(k, a->root, space))
+        return false;
+    bool reaches = check_by_shadow(k, a->root) || check_reaches(k, a->root, space);
+    k->left.left[check_why_unknown(space)] += !reaches;
+    return reaches;
+}
+
 int check_plan_whole(struct check_func *k, uint32_t stmt)
 {
     const struct ptx_stmt *s = &k->f->stmts[stmt];
     struct ptx_mem mem[PTX_MAX_MEM];
     unsigned n = ptx_stmt_mem(k->f, s, mem);
     struct check_whole w = {.stmt = stmt, .first = (uint32_t)k->whole_accesses.len};
+    uint32_t map = check_copies_box(s) ? check_find_map(k, stmt) : PTX_NONE;
     int err = 0;
     for (unsigned i = 0; i < n && !err; i++) {
-        enum ptx_space space = ptx_space_is((enum ptx_space)mem[i].space);
-        if ((!mem[i].reads && !mem[i].writes) || !check_is_memory(space))
+        if ((!mem[i].reads && !mem[i].writes) || !check_is_memory(ptx_space_is((enum ptx_space)mem[i].space)))
             continue;
         // A proof covers all accesses of the instruction that are checked, or none.
         if (k->rest && check_prove_covers(k->proof, stmt, i))
             continue;
-        struct check_access a = {
-            .stmt = stmt, .row = (uint8_t)i, .mem = mem[i], .align = align_of(s->form, &mem[i])};
-        if (!is_covered_op(s->form) || mem[i].addr->kind != PTX_ADDR || !has_extent(&mem[i])) {
-            k->left.left[why_left(s, &mem[i])]++;
+        struct check_access a = {.stmt = stmt,
+                                 .row = (uint8_t)i,
+                                 .mem = mem[i],
+                                 .align = align_of(s->form, &mem[i]),
+                                 .map = mem[i].extent == PTX_EXTENT_TENSOR ? map : PTX_NONE};
+        if (!can_check(k, &a))
             continue;
-        }
-        a.root = roots_address(k->roots, stmt, mem[i].addr);
-        if (k->k->shadow.shift && !check_is_shadowed(k, a.root, space))
-            continue;
-        if (!check_by_shadow(k, a.root) && !check_reaches(k, a.root, space)) {
-            k->left.left[check_why_unknown(space)]++;
-            continue;
-        }
         if (k->rest)  // the sites of a statement follow each other
             a.site = k->proof->site_at[stmt] + (uint32_t)k->whole_accesses.len - w.first;
         else
@@ -126,9 +148,12 @@ int check_plan_whole(struct check_func *k, uint32_t stmt)
 // --- one access --------------------------------------------------------------------------------------------
 
 // Sets k->limit to the number of bytes.
-static void count_bytes(struct check_func *k, uint32_t at, const struct ptx_mem *mem)
+static void count_bytes(struct check_func *k, uint32_t at, const struct check_access *a)
 {
-    if (mem->extent == PTX_EXTENT_COUNTED) {
+    const struct ptx_mem *mem = &a->mem;
+    if (mem->extent == PTX_EXTENT_TENSOR) {
+        check_box_bytes(k, at, a, k->limit);
+    } else if (mem->extent == PTX_EXTENT_COUNTED) {
         bool narrow = mem->size->kind == PTX_REG && check_is_narrow(k, mem->size->id);
         BEFORE(k, at, narrow ? "cvt.u64.u32 %0, %1;" : "mov.u64 %0, %1;", edit_reg(k->limit), *mem->size);
         if (mem->bytes)
@@ -148,7 +173,7 @@ static void only_if_made(struct check_func *k, uint32_t at, const struct check_a
 {
     const struct ptx_stmt *s = &k->f->stmts[a->stmt];
     const struct ptx_mem *mem = &a->mem;
-    if (mem->extent == PTX_EXTENT_COUNTED)
+    if (mem->extent == PTX_EXTENT_COUNTED || mem->extent == PTX_EXTENT_TENSOR)
         BEFORE(k, at, "setp.ne.and.u64 %0, %1, 0, %0;", edit_reg(k->bad), edit_reg(k->limit));
     if (mem->extent == PTX_EXTENT_PLAIN && mem->unless)
         BEFORE(k, at, "@%1 mov.pred %0, 0;", edit_reg(k->bad), *mem->unless);
@@ -169,7 +194,7 @@ static void check_shadow_whole(struct check_func *k, uint32_t at, const struct c
     struct ptx_operand guard = {.kind = PTX_SINK};
     if (s->guard != PTX_NONE)
         guard = edit_guard(s);
-    count_bytes(k, at, &a->mem);
+    count_bytes(k, at, a);
     check_shadow_access(k, at, k->t, 1, guard, k->bad, false);
     BEFORE(k, at, "add.u64 %0, %1, %2;\nsub.u64 %0, %0, 1;", edit_reg(k->root), edit_reg(k->t),
            edit_reg(k->limit));
@@ -181,10 +206,14 @@ static void check_shadow_whole(struct check_func *k, uint32_t at, const struct c
 }
 
 // Sets k->t to the address, k->limit to the bytes, k->ok if the access is inside, and k->bad if it has to be
-// judged.
-static void check_one(struct check_func *k, uint32_t at, const struct check_access *a)
+// judged. `quickly`: k->bad may be set for an access that is right, and then the rest is not set.
+static void check_one(struct check_func *k, uint32_t at, const struct check_access *a, bool quickly)
 {
     struct check_range range = {0};
+    if (check_is_box(a)) {
+        (quickly ? check_box_quickly : check_box)(k, at, a);
+        return;
+    }
     check_address(k, at, a->mem.addr);
     if (check_by_shadow(k, a->root)) {
         check_shadow_whole(k, at, a);
@@ -194,7 +223,7 @@ static void check_one(struct check_func *k, uint32_t at, const struct check_acce
         check_lookup(k, EDIT_BEFORE, at, edit_reg(k->t), k->base, k->size);
     else
         check_set_bounds(k, EDIT_BEFORE, at, a->root, k->base, k->size);
-    count_bytes(k, at, &a->mem);
+    count_bytes(k, at, a);
     BEFORE(
         k, at,
         "sub.u64 %0, %1, %2;\nsetp.gt.u64 %3, %0, %4;\nsub.u64 %0, %4, %0;\nsetp.gt.or.u64 %3, %5, %0, %3;\n"
@@ -212,8 +241,12 @@ static void check_one(struct check_func *k, uint32_t at, const struct check_acce
 static void ask_about(struct check_func *k, uint32_t at, const struct check_access *a)
 {
     const int64_t most = UINT16_MAX;
-    check_prepare(k, at, a, true);
-    if (a->mem.extent == PTX_EXTENT_COUNTED || a->mem.extent == PTX_EXTENT_TILE || a->mem.bytes > most) {
+    if (check_is_box(a))
+        check_prepare_box(k, at, a);
+    else
+        check_prepare(k, at, a, true);
+    if (a->mem.extent == PTX_EXTENT_COUNTED || a->mem.extent == PTX_EXTENT_TILE ||
+        a->mem.extent == PTX_EXTENT_TENSOR || a->mem.bytes > most) {
         // The width has 16 bits. Of a longer access that starts inside, the last bytes are judged.
         BEFORE(k, at,
                "sub.u64 %0, %1, %2;\nsetp.lt.u64 %3, %0, %4;\nsetp.gt.and.u64 %3, %5, %6, %3;\n"
@@ -245,7 +278,7 @@ void check_emit_whole(struct check_func *k, struct check_whole *w)
     w->perform = edit_new_label(e);
     w->past = edit_new_label(e);
     for (uint32_t i = 0; i < w->n; i++) {
-        check_one(k, at, &k->whole_accesses.items[w->first + i]);
+        check_one(k, at, &k->whole_accesses.items[w->first + i], true);
         if (w->n > 1)
             BEFORE(k, at, i ? "or.pred %0, %0, %1;" : "mov.pred %0, %1;", edit_reg(k->any), edit_reg(k->bad));
     }
@@ -272,7 +305,7 @@ static void complete(struct check_func *k, uint32_t at, const struct check_whole
         return;
     // k->bad is what was said of the barrier, which is the last access.
     BEFORE(k, at, "@%0 bra %1;", edit_reg(k->bad), edit_sym(w->past));
-    count_bytes(k, at, &data->mem);
+    count_bytes(k, at, data);
     BEFORE(k, at, "cvt.u32.u64 %0, %1;", edit_reg(k->x), edit_reg(k->limit));
     check_address(k, at, barrier->mem.addr);
     BEFORE(k, at, "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;", edit_reg(k->t),
@@ -289,7 +322,7 @@ static void emit_slow(struct check_func *k, const struct check_whole *w)
     for (uint32_t i = 0; i < w->n; i++) {
         const struct check_access *a = &k->whole_accesses.items[w->first + i];
         uint32_t next = edit_new_label(e);
-        check_one(k, at, a);
+        check_one(k, at, a, false);
         BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(next));
         ask_about(k, at, a);
         BEFORE(k, at, "or.pred %0, %0, %1;", edit_reg(k->any), edit_reg(k->bad));
