@@ -63,7 +63,9 @@ static uint32_t align_of(const struct ptx_mem *mem)
 
 bool check_is_shadowed(const struct check_func *k, struct roots_of root, enum ptx_space space)
 {
+    struct roots_of mapped;
     bool elsewhere = (root.kind == ROOTS_OTHER || root.kind == ROOTS_GENERIC) && space == PTX_SPACE_GENERIC;
+    elsewhere |= check_is_mapped(k, root, &mapped);
     bool variable = check_is_variable(root) && roots_space(k->roots->m, root) != PTX_SPACE_GLOBAL;
     return check_is_global(space) && !elsewhere && !variable;
 }

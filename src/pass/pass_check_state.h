@@ -214,6 +214,14 @@ bool check_is_variable(struct roots_of root);
 bool check_is_global(enum ptx_space space);  // or generic
 // Whether the root is the shared memory whose size the launch gives.
 bool check_is_dynamic(const struct check_func *k, struct roots_of root);
+// Returns whether the root is an address in another block's shared memory, made by mapa. *variable is what it
+// was made from; OTHER if that is not known.
+bool check_is_mapped(const struct check_func *k, struct roots_of root, struct roots_of *variable);
+// Returns the variable that an address in another block's shared memory was made from; else the root itself.
+struct roots_of check_variable_of(const struct check_func *k, struct roots_of root);
+// Code that sets registers of 64 bits to the bounds of such an address, the value v, behind the mapa.
+void check_mapped_bounds(struct check_func *k, enum edit_place place, uint32_t at, uint32_t v, uint32_t base,
+                         uint32_t size);
 int check_find_declared(struct check_func *k);                     // fills k->declared; 0 or -ENOMEM
 bool check_is_anywhere(const struct check_func *k, uint32_t sym);  // it can be named at any place
 bool check_is_narrow(const struct check_func *k, uint32_t reg);    // it has 32 bits

@@ -22,6 +22,8 @@
 
 static bool is_covered_op(const struct ptx_form *form)
 {
+    if (ptx_form_has(form, PTX_MOD_MULTICAST_CLUSTER_ALL))
+        return false;
     switch ((enum ptx_op_id)form->id) {
     case PTX_OP_CP_ASYNC:
     case PTX_OP_ST_ASYNC:
@@ -33,15 +35,23 @@ static bool is_covered_op(const struct ptx_form *form)
     case PTX_OP_WMMA_LOAD:
     case PTX_OP_WMMA_STORE:
     case PTX_OP_LDMATRIX:
-    case PTX_OP_STMATRIX: return !form->odd;
-    // A copy to several blocks signals a barrier in each.
+    case PTX_OP_STMATRIX:
     case PTX_OP_CP_ASYNC_BULK:
     case PTX_OP_CP_REDUCE_BULK:
-        return !form->odd && !ptx_form_has(form, PTX_MOD_MULTICAST_CLUSTER) &&
-               !ptx_form_has(form, PTX_MOD_MULTICAST_CLUSTER_ALL);
+    case PTX_OP_CP_ASYNC_MBARRIER:
+    case PTX_OP_MBARRIER_INIT:
+    case PTX_OP_MBARRIER_INVAL:
+    case PTX_OP_MBARRIER_EXPECT_TX:
+    case PTX_OP_MBARRIER_COMPLETE_TX:
+    case PTX_OP_MBARRIER_ARRIVE:
+    case PTX_OP_MBARRIER_ARRIVE_DROP:
+    case PTX_OP_MBARRIER_TEST_WAIT:
+    case PTX_OP_MBARRIER_TRY_WAIT:
+    case PTX_OP_TENSORMAP_REPLACE:
+    case PTX_OP_TENSORMAP_CP_FENCEPROXY: return !form->odd;
+    // Which barriers a pair of blocks signals is not known.
     case PTX_OP_CP_ASYNC_BULK_TENSOR:
-        return !ptx_form_has(form, PTX_MOD_MULTICAST_CLUSTER) &&
-               !ptx_form_has(form, PTX_MOD_MULTICAST_CLUSTER_ALL);
+        return !ptx_form_has(form, PTX_MOD_CTA_GROUP_1) && !ptx_form_has(form, PTX_MOD_CTA_GROUP_2);
     case PTX_OP_CP_REDUCE_BULK_TENSOR: return true;
     default: return false;
     }
@@ -55,6 +65,15 @@ static uint32_t align_of(const struct ptx_form *form, const struct ptx_mem *mem)
     case PTX_OP_CP_ASYNC: return mem->extent == PTX_EXTENT_PLAIN && power ? mem->bytes : 1;
     case PTX_OP_LDMATRIX:
     case PTX_OP_STMATRIX: return mem->padding ? 1 : mem->bytes;
+    case PTX_OP_CP_ASYNC_MBARRIER:
+    case PTX_OP_MBARRIER_INIT:
+    case PTX_OP_MBARRIER_INVAL:
+    case PTX_OP_MBARRIER_EXPECT_TX:
+    case PTX_OP_MBARRIER_COMPLETE_TX:
+    case PTX_OP_MBARRIER_ARRIVE:
+    case PTX_OP_MBARRIER_ARRIVE_DROP:
+    case PTX_OP_MBARRIER_TEST_WAIT:
+    case PTX_OP_MBARRIER_TRY_WAIT: return mem->bytes;
     default: return 1;
     }
 }
@@ -90,8 +109,18 @@ static uint32_t scope_end(const struct ptx_func *f, uint32_t stmt)
     return f->nstmts;
 }
 
-// Returns whether an access can be checked; counts it if not.
-static bool can_check(struct check_func *k, struct check_access *a)
+// Whether the access is inside its variable and aligned whatever the program does.
+static bool is_right(const struct check_func *k, const struct check_access *a)
+{
+    struct check_range range = {0};
+    if (a->mem.extent != PTX_EXTENT_PLAIN || !check_is_variable(a->root) || !check_is_inside(k, a))
+        return false;
+    check_alignment(k, a, &range);
+    return !range.align;
+}
+
+// Returns whether an access has to be checked; counts it if it cannot be.
+static bool wants(struct check_func *k, struct check_access *a)
 {
     const struct ptx_stmt *s = &k->f->stmts[a->stmt];
     enum ptx_space space = ptx_space_is((enum ptx_space)a->mem.space);
@@ -109,7 +138,7 @@ static bool can_check(struct check_func *k, struct check_access *a)
         return false;
     bool reaches = check_by_shadow(k, a->root) || check_reaches(k, a->root, space);
     k->left.left[check_why_unknown(space)] += !reaches;
-    return reaches;
+    return reaches && !is_right(k, a);
 }
 
 int check_plan_whole(struct check_func *k, uint32_t stmt)
@@ -131,7 +160,7 @@ int check_plan_whole(struct check_func *k, uint32_t stmt)
                                  .mem = mem[i],
                                  .align = align_of(s->form, &mem[i]),
                                  .map = mem[i].extent == PTX_EXTENT_TENSOR ? map : PTX_NONE};
-        if (!can_check(k, &a))
+        if (!wants(k, &a))
             continue;
         if (k->rest)  // the sites of a statement follow each other
             a.site = k->proof->site_at[stmt] + (uint32_t)k->whole_accesses.len - w.first;
@@ -290,26 +319,70 @@ void check_emit_whole(struct check_func *k, struct check_whole *w)
     edit_place_label(e, at + 1, w->past);
 }
 
-// The barrier that receives the number of bytes, NULL if there is none.
-static const struct check_access *barrier_of(const struct check_func *k, const struct check_whole *w)
+// Finds the barrier that receives the number of bytes of a copy.
+static bool find_barrier(const struct check_func *k, const struct ptx_stmt *s, struct ptx_mem *barrier)
 {
-    const struct check_access *last = &k->whole_accesses.items[w->first + w->n - 1];
-    bool counts = ptx_form_has(k->f->stmts[w->stmt].form, PTX_MOD_MBARRIER_COMPLETE_TX_BYTES);
-    return counts && w->n > 1 && last->mem.atomic && last->mem.bytes == 8 ? last : NULL;
+    struct ptx_mem mem[PTX_MAX_MEM];
+    unsigned n = ptx_stmt_mem(k->f, s, mem);
+    if (n < 2 || !ptx_form_has(s->form, PTX_MOD_MBARRIER_COMPLETE_TX_BYTES) || !mem[n - 1].atomic ||
+        mem[n - 1].bytes != 8)
+        return false;
+    *barrier = mem[n - 1];
+    return true;
 }
+
+// Returns the operand that says which blocks of the cluster a copy is made to, NULL if it says none.
+static const struct ptx_operand *find_blocks(const struct ptx_stmt *s, const struct ptx_mem *barrier)
+{
+    const struct ptx_operand *o = ptx_next(barrier->addr), *end = s->operands + s->nslots;
+    if (!ptx_form_has(s->form, PTX_MOD_MULTICAST_CLUSTER))
+        return NULL;
+    while (o < end && ptx_is_group(o))  // offsets of pixels
+        o = ptx_next(o);
+    return o < end ? o : NULL;
+}
+
+// Each block that a copy is made to has a barrier at the same place as this one.
+static const char complete_all[] =
+    "mov.u32 %0, 0;\ncvt.u32.u64 %1, %2;\ncvt.u32.u16 %3, %5;\n"
+    "next:\nand.b32 %6, %3, 1;\nsetp.ne.u32 %7, %6, 0;\n"
+    "@%7 mapa.shared::cluster.u32 %6, %1, %0;\n"
+    "@%7 mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%6], %4;\n"
+    "shr.u32 %3, %3, 1;\nadd.u32 %0, %0, 1;\nsetp.ne.u32 %7, %3, 0;\n@%7 bra next;\n";
 
 static void complete(struct check_func *k, uint32_t at, const struct check_whole *w)
 {
-    const struct check_access *barrier = barrier_of(k, w), *data = &k->whole_accesses.items[w->first];
-    if (!barrier)
+    const struct ptx_stmt *s = &k->f->stmts[w->stmt];
+    const struct check_access *data = &k->whole_accesses.items[w->first], *last = data + w->n - 1;
+    struct ptx_mem barrier;
+    if (!find_barrier(k, s, &barrier))
         return;
-    // k->bad is what was said of the barrier, which is the last access.
-    BEFORE(k, at, "@%0 bra %1;", edit_reg(k->bad), edit_sym(w->past));
+    // k->bad is what was said of the last access.
+    if (last->mem.addr == barrier.addr)
+        BEFORE(k, at, "@%0 bra %1;", edit_reg(k->bad), edit_sym(w->past));
+    if (data->mem.addr == barrier.addr)  // nothing else can be wrong
+        return;
     count_bytes(k, at, data);
     BEFORE(k, at, "cvt.u32.u64 %0, %1;", edit_reg(k->x), edit_reg(k->limit));
-    check_address(k, at, barrier->mem.addr);
-    BEFORE(k, at, "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;", edit_reg(k->t),
-           edit_reg(k->x));
+    check_address(k, at, barrier.addr);
+    const struct ptx_operand *blocks = find_blocks(s, &barrier);
+    if (blocks)
+        BEFORE(k, at, complete_all, edit_reg(k->slot), edit_reg(k->narrow_base), edit_reg(k->t),
+               edit_reg(k->narrow_limit), edit_reg(k->x), *blocks, edit_reg(k->verdict), edit_reg(k->ok));
+    else
+        BEFORE(k, at, "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;", edit_reg(k->t),
+               edit_reg(k->x));
+}
+
+// What the instruction would have written is 0, and a wait is over.
+static void clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s)
+{
+    const struct ptx_operand *to = ptx_operand(s, 0);
+    bool waits = s->form->id == PTX_OP_MBARRIER_TEST_WAIT || s->form->id == PTX_OP_MBARRIER_TRY_WAIT;
+    if (!waits)
+        check_clear(k, at, s, PTX_NONE);
+    else if (to->kind == PTX_REG)
+        BEFORE(k, at, "mov.pred %0, 1;", *to);
 }
 
 static void emit_slow(struct check_func *k, const struct check_whole *w)
@@ -331,7 +404,7 @@ static void emit_slow(struct check_func *k, const struct check_whole *w)
     if (is_warp(s))
         vote(k, at, k->any);
     BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->any), edit_sym(w->perform));
-    check_clear(k, at, s, PTX_NONE);
+    clear(k, at, s);
     complete(k, at, w);
     BEFORE(k, at, "bra %0;", edit_sym(w->past));
 }

@@ -166,6 +166,215 @@ static void tensor_encoded(bool bad)
     wait();
 }
 
+// --- barriers ----------------------------------------------------------------------------------------------
+
+// One thread signals a barrier of several; all wait for it.
+__global__ void barriers(float *out, int which, int inits)
+{
+    __shared__ uint64_t barrier[4];
+    __shared__ uint64_t next[4];
+    unsigned b = shared_address(&barrier[which]);
+    if (threadIdx.x == 0)
+        for (int i = 0; i < 4; i++)
+            next[i] = 7;
+    __syncthreads();
+    if (threadIdx.x == 0)
+        for (int i = 0; i < inits; i++)
+            barrier_init(shared_address(&barrier[i]), 1);
+    __syncthreads();
+    if (threadIdx.x == 0)
+        asm volatile("{ .reg .b64 t; mbarrier.arrive.shared::cta.b64 t, [%0]; }" ::"r"(b) : "memory");
+    barrier_wait(b);
+    out[threadIdx.x] = next[threadIdx.x % 4] == 7 ? 14 : 0;
+}
+
+static void expect_14(const float *device)
+{
+    float got[32];
+    wait();
+    NEED(cudaMemcpy(got, device, sizeof got, cudaMemcpyDeviceToHost));
+    for (float f : got)
+        if (f != 14)
+            printf("%g instead of 14\n", f), exit(3);
+}
+
+static void barrier_used(bool bad)
+{
+    float *out = take<float>(32);
+    barriers<<<1, 32>>>(out, bad ? 4 : 2, 4);
+    expect_14(out);
+}
+
+static void barrier_made(bool bad)
+{
+    float *out = take<float>(32);
+    barriers<<<1, 32>>>(out, 1, 4 + bad);
+    expect_14(out);
+}
+
+// --- clusters ----------------------------------------------------------------------------------------------
+
+// Each of two blocks writes into the other's array, whose neighbours keep what they have.
+template <typename T> __device__ T *of_block(T *p, unsigned rank)
+{
+    T *there;
+    asm volatile("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(p), "r"(rank));
+    return there;
+}
+
+__device__ static unsigned of_block(unsigned p, unsigned rank)
+{
+    unsigned there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(p), "r"(rank));
+    return there;
+}
+
+__device__ static unsigned rank_in_cluster()
+{
+    unsigned rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+__device__ static void sync_cluster()
+{
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+}
+
+enum reach { GENERIC, SHORT, ATOMIC, ASYNC, REMOTE_BARRIER };
+
+__global__ void __cluster_dims__(2, 1, 1) neighbours(float *out, reach how, int at)
+{
+    __shared__ int before[32], tile[64], after[32];
+    __shared__ uint64_t barrier;
+    int i = threadIdx.x;
+    unsigned other = rank_in_cluster() ^ 1, b = shared_address(&barrier);
+    before[i] = after[i] = 7;
+    tile[i] = tile[32 + i] = 0;
+    if (i == 0)
+        barrier_init(b, 1);
+    __syncthreads();
+    if (i == 0 && how == ASYNC)
+        barrier_expect(b, 4);
+    sync_cluster();
+    if (how == GENERIC)
+        of_block(tile, other)[at + i] = 5;
+    else if (how == SHORT)
+        asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(of_block(shared_address(tile), other) +
+                                                              4 * (at + i)),
+                     "r"(5)
+                     : "memory");
+    else if (how == ATOMIC)
+        atomicAdd(&of_block(tile, other)[at + i], 5);
+    else if (how == ASYNC && i == 0)
+        asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(
+                         of_block(shared_address(tile), other) + 4 * (at + 31)),
+                     "r"(5), "r"(of_block(b, other))
+                     : "memory");
+    else if (how == REMOTE_BARRIER && i == 0)
+        asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(
+                         of_block(b, other) + 8 * (at - 32))
+                     : "memory");
+    if (how == ASYNC)
+        barrier_wait(b);
+    sync_cluster();
+    if (how != REMOTE_BARRIER && how != ASYNC && tile[33] != 5 && tile[34] != 5)
+        return;
+    out[blockIdx.x * 32 + i] = before[i] + after[i];
+}
+
+static void run_neighbours(reach how, int at)
+{
+    float *out = take<float>(64);
+    neighbours<<<2, 32>>>(out, how, at);
+    expect_14(out);
+    expect_14(out + 32);
+}
+
+static void cluster_generic(bool bad)
+{
+    run_neighbours(GENERIC, 32 + bad);
+}
+
+static void cluster_short(bool bad)
+{
+    run_neighbours(SHORT, 32 + bad);
+}
+
+static void cluster_atomic(bool bad)
+{
+    run_neighbours(ATOMIC, 32 + bad);
+}
+
+static void cluster_async(bool bad)
+{
+    run_neighbours(ASYNC, 32 + bad);
+}
+
+static void cluster_barrier(bool bad)
+{
+    run_neighbours(REMOTE_BARRIER, 32 + bad);
+}
+
+__global__ void __cluster_dims__(2, 1, 1) dynamic(float *out, int at)
+{
+    extern __shared__ int words[];
+    unsigned other = rank_in_cluster() ^ 1;
+    sync_cluster();
+    of_block(words, other)[at + threadIdx.x] = 14;
+    sync_cluster();
+    out[threadIdx.x] = words[at + threadIdx.x - (at != 32)];
+}
+
+static void cluster_dynamic(bool bad)
+{
+    float *out = take<float>(32);
+    dynamic<<<2, 32, 64 * sizeof(int)>>>(out, 32 + bad);
+    if (!bad)
+        expect_14(out);
+    wait();
+}
+
+// One block copies to both.
+__global__ void __cluster_dims__(2, 1, 1) to_all(const char *from, float *out, int bytes)
+{
+    __shared__ alignas(128) char tile[1024];
+    __shared__ alignas(128) char next[32];
+    __shared__ uint64_t barrier;
+    unsigned b = shared_address(&barrier), t = shared_address(tile);
+    next[threadIdx.x] = 7;
+    if (threadIdx.x == 0) {
+        barrier_init(b, 1);
+        barrier_expect(b, bytes);
+    }
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    sync_cluster();
+    if (threadIdx.x == 0 && rank_in_cluster() == 0)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                     "[%0], [%1], %2, [%3], %4;" ::"r"(t),
+                     "l"(from), "r"(bytes), "r"(b), "h"((short)3)
+                     : "memory");
+    barrier_wait(b);
+    sync_cluster();
+    out[blockIdx.x * 32 + threadIdx.x] = 2 * next[threadIdx.x];
+}
+
+static void multicast_from(bool bad)
+{
+    float *out = take<float>(64);
+    to_all<<<2, 32>>>(take<char>(512), out, 512 + 16 * bad);
+    expect_14(out);
+    expect_14(out + 32);
+}
+
+static void multicast_to(bool bad)
+{
+    float *out = take<float>(64);
+    to_all<<<2, 32>>>(take<char>(4096), out, 1024 + 16 * bad);
+    expect_14(out);
+    expect_14(out + 32);
+}
+
 static const struct check_case cases[] = {
     {"tensor_from", tensor_from, "heap-buffer-overflow"},
     {"tensor_to", tensor_to, "heap-buffer-overflow"},
@@ -174,6 +383,16 @@ static const struct check_case cases[] = {
     {"tensor_shared", tensor_shared, "shared-buffer-overflow"},
     {"tensor_source", tensor_source, "shared-buffer-overflow"},
     {"tensor_encoded", tensor_encoded, "heap-use-after-free"},
+    {"barrier_used", barrier_used, "shared-buffer-overflow"},
+    {"barrier_made", barrier_made, "shared-buffer-overflow"},
+    {"cluster_generic", cluster_generic, "shared-buffer-overflow"},
+    {"cluster_short", cluster_short, "shared-buffer-overflow"},
+    {"cluster_atomic", cluster_atomic, "shared-buffer-overflow"},
+    {"cluster_async", cluster_async, "shared-buffer-overflow"},
+    {"cluster_barrier", cluster_barrier, "shared-buffer-overflow"},
+    {"cluster_dynamic", cluster_dynamic, "shared-buffer-overflow"},
+    {"multicast_from", multicast_from, "heap-buffer-overflow"},
+    {"multicast_to", multicast_to, "shared-buffer-overflow"},
 };
 
 int main(int argc, char **argv)
