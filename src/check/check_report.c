@@ -204,7 +204,10 @@ static void add_place(struct guard_finding *f, const struct pass_check_site *s, 
         snprintf(name, sizeof name, "the dynamic shared memory");
     bool before = f->address < root;
     uint64_t end = root + size, far = before ? root - f->address : f->address < end ? 0 : f->address - end;
-    if (!s->variable.len)
+    if (!s->variable.len && memmem(s->text.ptr, s->text.len, "wgmma", 5))
+        snprintf(note, sizeof note,
+                 "the matrix that its descriptor stands for reaches behind the shared memory of the block");
+    else if (!s->variable.len)
         snprintf(note, sizeof note, "it is outside the %svariable that its pointer was made from",
                  space_names[s->space]);
     else if (!before && f->address < end)

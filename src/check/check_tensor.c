@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "track/tensor_map.h"
+#include "track/encoded_map.h"
 #include "track/track.h"
 
-_Static_assert((int)TENSOR_MAP_RANK == (int)KCHECK_MAP_RANK, "the host knows all dimensions");
+_Static_assert((int)ENCODED_MAP_RANK == (int)KCHECK_MAP_RANK, "the host knows all dimensions");
 
 // Returns whether all of the tensor is where nothing has to be compared.
-static bool is_right(const struct tensor_map_about *about)
+static bool is_right(const struct encoded_map *about)
 {
     const struct track_block *b = track_announced(about->address);
     b = b ? b : track_live(about->address);
@@ -24,9 +24,9 @@ static bool is_right(const struct tensor_map_about *about)
 
 void check_tensor_fill(const char *bytes, struct kcheck_map *out)
 {
-    struct tensor_map_about about;
+    struct encoded_map about;
     *out = (struct kcheck_map){.address = 0};
-    if (!tensor_map_find(bytes, &about))
+    if (!encoded_map_find(bytes, &about))
         return;
     out->box = about.box_bytes;
     if (is_right(&about))
@@ -47,8 +47,8 @@ void check_tensor_fill(const char *bytes, struct kcheck_map *out)
 const char *check_tensor_note(uint64_t address)
 {
     static char note[300];
-    struct tensor_map_about about;
-    if (!tensor_map_find_address(address, &about) || !about.bytes)
+    struct encoded_map about;
+    if (!encoded_map_find_address(address, &about) || !about.bytes)
         return NULL;
     int len = snprintf(note, sizeof note, "its box is part of a tensor map of %u dimension%s, ",
                        (unsigned)about.rank, about.rank == 1 ? "" : "s");

@@ -8,7 +8,7 @@
 #include "hook/hook.h"
 #include "track/guard_report.h"
 #include "track/stack.h"
-#include "track/tensor_map.h"
+#include "track/encoded_map.h"
 #include "track/track.h"
 
 // What all calls that encode a map are given.
@@ -28,17 +28,17 @@ static uint32_t element_of(CUtensorMapDataType type)
     return (unsigned)type < sizeof bytes ? bytes[type] : 0;
 }
 
-static struct tensor_map_about describe(enum driver_id call, const struct given *g)
+static struct encoded_map describe(enum driver_id call, const struct given *g)
 {
-    struct tensor_map_about about = {.address = (uintptr_t)g->address,
+    struct encoded_map about = {.address = (uintptr_t)g->address,
                                      .rank = g->rank,
                                      .element = g->interleave ? 0 : element_of(g->type),
                                      .made_by = call};
-    for (cuuint32_t i = 0; i < g->rank && i < TENSOR_MAP_RANK; i++) {
+    for (cuuint32_t i = 0; i < g->rank && i < ENCODED_MAP_RANK; i++) {
         about.size[i] = g->dims[i];
         about.stride[i] = i ? g->strides[i - 1] : about.element;
     }
-    tensor_map_measure(&about);
+    encoded_map_measure(&about);
     return about;
 }
 
@@ -62,11 +62,11 @@ static void judge(enum driver_id call, uint64_t address)
 }
 
 // Records a map that the driver has made.
-static void made(const CUtensorMap *map, struct tensor_map_about *about)
+static void made(const CUtensorMap *map, struct encoded_map *about)
 {
     cancel_hold();
     about->made_stack = stack_capture(NULL, (unsigned)guard.options.stack_depth);
-    tensor_map_add(map, about);
+    encoded_map_add(map, about);
     judge(about->made_by, about->address);
     cancel_release();
 }
@@ -82,9 +82,9 @@ CUresult hook_cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type,
     if (r)
         return r;
     const struct given g = {type, rank, address, dims, strides, steps, interleave};
-    struct tensor_map_about about = describe(DRIVER_cuTensorMapEncodeTiled, &g);
+    struct encoded_map about = describe(DRIVER_cuTensorMapEncodeTiled, &g);
     uint64_t bytes = about.element;
-    for (cuuint32_t i = 0; i < rank && i < TENSOR_MAP_RANK; i++) {
+    for (cuuint32_t i = 0; i < rank && i < ENCODED_MAP_RANK; i++) {
         // The step of the first dimension is ignored. Of a box with steps, only the first element is known to
         // be used.
         uint32_t step = i && steps[i] ? steps[i] : 1;
@@ -109,7 +109,7 @@ CUresult hook_cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType type
     if (r)
         return r;
     const struct given g = {type, rank, address, dims, strides, steps, interleave};
-    struct tensor_map_about about = describe(DRIVER_cuTensorMapEncodeIm2col, &g);
+    struct encoded_map about = describe(DRIVER_cuTensorMapEncodeIm2col, &g);
     uint64_t bytes = (uint64_t)about.element * channels * pixels;
     about.box[0] = channels - 1;
     about.box_bytes = bytes <= UINT32_MAX ? (uint32_t)bytes : 0;
@@ -130,15 +130,15 @@ CUresult hook_cuTensorMapEncodeIm2colWide(CUtensorMap *map, CUtensorMapDataType 
     if (r)
         return r;
     const struct given g = {type, rank, address, dims, strides, steps, interleave};
-    struct tensor_map_about about = describe(DRIVER_cuTensorMapEncodeIm2colWide, &g);
+    struct encoded_map about = describe(DRIVER_cuTensorMapEncodeIm2colWide, &g);
     made(map, &about);
     return r;
 }
 
 CUresult hook_cuTensorMapReplaceAddress(CUtensorMap *map, void *address)
 {
-    struct tensor_map_about about;
-    bool known = map && tensor_map_find(map, &about);
+    struct encoded_map about;
+    bool known = map && encoded_map_find(map, &about);
     CUresult r = guard.real.cuTensorMapReplaceAddress(map, address);
     if (r || !known)
         return r;

@@ -125,6 +125,10 @@ static bool wants(struct check_func *k, struct check_access *a)
     const struct ptx_stmt *s = &k->f->stmts[a->stmt];
     enum ptx_space space = ptx_space_is((enum ptx_space)a->mem.space);
     bool address = a->mem.addr->kind == PTX_ADDR || check_is_box(a);
+    if (check_is_described(k, a)) {
+        a->root = (struct roots_of){ROOTS_OWN, 0};
+        return !k->k->shadow.shift;
+    }
     if (!is_covered_op(s->form) || !address || !has_extent(a)) {
         k->left.left[why_left(s, &a->mem)]++;
         return false;
@@ -243,6 +247,10 @@ static void check_one(struct check_func *k, uint32_t at, const struct check_acce
         (quickly ? check_box_quickly : check_box)(k, at, a);
         return;
     }
+    if (a->mem.extent == PTX_EXTENT_DESCRIPTOR) {
+        check_described(k, at, a);
+        return;
+    }
     check_address(k, at, a->mem.addr);
     if (check_by_shadow(k, a->root)) {
         check_shadow_whole(k, at, a);
@@ -272,10 +280,13 @@ static void ask_about(struct check_func *k, uint32_t at, const struct check_acce
     const int64_t most = UINT16_MAX;
     if (check_is_box(a))
         check_prepare_box(k, at, a);
+    else if (a->mem.extent == PTX_EXTENT_DESCRIPTOR)
+        check_prepare_described(k, at, a);
     else
         check_prepare(k, at, a, true);
     if (a->mem.extent == PTX_EXTENT_COUNTED || a->mem.extent == PTX_EXTENT_TILE ||
-        a->mem.extent == PTX_EXTENT_TENSOR || a->mem.bytes > most) {
+        a->mem.extent == PTX_EXTENT_TENSOR || a->mem.extent == PTX_EXTENT_DESCRIPTOR ||
+        a->mem.bytes > most) {
         // The width has 16 bits. Of a longer access that starts inside, the last bytes are judged.
         BEFORE(k, at,
                "sub.u64 %0, %1, %2;\nsetp.lt.u64 %3, %0, %4;\nsetp.gt.and.u64 %3, %5, %6, %3;\n"

@@ -375,6 +375,74 @@ static void multicast_to(bool bad)
     expect_14(out + 32);
 }
 
+// --- products of matrices ----------------------------------------------------------------------------------
+
+// Rows of 128 bytes, eight of them 1024 bytes, exchanged within 128 bytes, or without that.
+__device__ static uint64_t matrix_at(unsigned at, bool swizzled)
+{
+    return swizzled ? (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 16 | (at & 0x3ffff) >> 4
+                    : (uint64_t)(256 >> 4) << 32 | (uint64_t)(128 >> 4) << 16 | (at & 0x3ffff) >> 4;
+}
+
+// A product of a matrix of 64 rows and one of 8 columns, of which one lies at a distance.
+__global__ void product(float *out, int a_at, int b_at, bool swizzled, bool turned)
+{
+#if __CUDA_ARCH_FEAT_SM90_ALL
+    extern __shared__ __align__(1024) char matrices[];
+    float r[4] = {7, 7, 7, 7};
+    for (int i = threadIdx.x; i < 16384; i += 128)
+        matrices[i] = 0;
+    __syncthreads();
+    uint64_t a = matrix_at(shared_address(matrices) + a_at, swizzled),
+             b = matrix_at(shared_address(matrices) + b_at, swizzled);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    if (turned)
+        asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 1, 0;"
+                     : "+f"(r[0]), "+f"(r[1]), "+f"(r[2]), "+f"(r[3])
+                     : "l"(a), "l"(b)
+                     : "memory");
+    else
+        asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;"
+                     : "+f"(r[0]), "+f"(r[1]), "+f"(r[2]), "+f"(r[3])
+                     : "l"(a), "l"(b)
+                     : "memory");
+    asm volatile("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    out[threadIdx.x] = r[0] + r[3];
+#endif
+}
+
+static void run_product(int a_at, int b_at, bool swizzled, bool turned = false)
+{
+    float *out = take<float>(128);
+    product<<<1, 128, 16384>>>(out, a_at, b_at, swizzled, turned);
+    expect_14(out);
+    expect_14(out + 96);
+}
+
+// 64 rows of 128 bytes end with the shared memory.
+static void product_a(bool bad)
+{
+    run_product(8192 + 1024 * bad, 0, true);
+    run_product(8192 + 96, 0, true);
+}
+
+static void product_b(bool bad)
+{
+    run_product(0, 15360 + 1024 * bad, true);
+}
+
+// Eight pairs of pieces of 8 rows, 256 bytes each.
+static void product_plain(bool bad)
+{
+    run_product(14336 + 16 * bad, 0, false);
+}
+
+// 16 lines of 128 bytes have 64 rows.
+static void product_turned(bool bad)
+{
+    run_product(14336 + 1024 * bad, 0, true, true);
+}
+
 static const struct check_case cases[] = {
     {"tensor_from", tensor_from, "heap-buffer-overflow"},
     {"tensor_to", tensor_to, "heap-buffer-overflow"},
@@ -393,6 +461,10 @@ static const struct check_case cases[] = {
     {"cluster_dynamic", cluster_dynamic, "shared-buffer-overflow"},
     {"multicast_from", multicast_from, "heap-buffer-overflow"},
     {"multicast_to", multicast_to, "shared-buffer-overflow"},
+    {"product_a", product_a, "shared-buffer-overflow"},
+    {"product_b", product_b, "shared-buffer-overflow"},
+    {"product_plain", product_plain, "shared-buffer-overflow"},
+    {"product_turned", product_turned, "shared-buffer-overflow"},
 };
 
 int main(int argc, char **argv)

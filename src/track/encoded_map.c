@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT
-#include "track/tensor_map.h"
+#include "track/encoded_map.h"
 
 #include <string.h>
 #include <xxhash.h>
 
 #include "core/lock.h"
 
-enum { PROBES = 8, WORDS = TENSOR_MAP_BYTES / 8 };
+enum { PROBES = 8, WORDS = ENCODED_MAP_BYTES / 8 };
 // The bit that CUTLASS and Triton clear.
 enum { CHANGED_WORD = 1, CHANGED_BIT = 21 };
 
 // A map is in one of PROBES places from the one on that its bytes hash to.
-static struct lock lock = LOCK_INIT(TENSOR_MAPS);
+static struct lock lock = LOCK_INIT(ENCODED_MAPS);
 static struct {
     uint64_t words[WORDS];
-    struct tensor_map_about about;
+    struct encoded_map about;
     uint64_t age;  // 0: empty
-} maps[TENSOR_MAP_MOST];
+} maps[ENCODED_MAP_MOST];
 static uint64_t added;  // so far
 
-void tensor_map_after_fork(void)
+void encoded_map_after_fork(void)
 {
     lock_after_fork(&lock);
 }
 
-void tensor_map_measure(struct tensor_map_about *about)
+void encoded_map_measure(struct encoded_map *about)
 {
     uint64_t bytes = about->element;
-    bool known = about->element && about->rank && about->rank <= TENSOR_MAP_RANK;
+    bool known = about->element && about->rank && about->rank <= ENCODED_MAP_RANK;
     for (uint32_t i = 0; i < about->rank && known; i++) {
         uint64_t part;
         known = about->size[i] && !__builtin_mul_overflow(about->size[i] - 1, about->stride[i], &part) &&
@@ -38,18 +38,18 @@ void tensor_map_measure(struct tensor_map_about *about)
 
 static uint64_t normalize(const void *bytes, uint64_t words[WORDS])
 {
-    memcpy(words, bytes, TENSOR_MAP_BYTES);
+    memcpy(words, bytes, ENCODED_MAP_BYTES);
     words[CHANGED_WORD] &= ~((uint64_t)1 << CHANGED_BIT);
-    return XXH3_64bits(words, TENSOR_MAP_BYTES);
+    return XXH3_64bits(words, ENCODED_MAP_BYTES);
 }
 
-void tensor_map_add(const void *bytes, const struct tensor_map_about *about)
+void encoded_map_add(const void *bytes, const struct encoded_map *about)
 {
     uint64_t words[WORDS], hash = normalize(bytes, words);
-    unsigned best = (unsigned)(hash % TENSOR_MAP_MOST);
+    unsigned best = (unsigned)(hash % ENCODED_MAP_MOST);
     lock_take(&lock);
     for (unsigned i = 0; i < PROBES; i++) {
-        unsigned at = (unsigned)((hash + i) % TENSOR_MAP_MOST);
+        unsigned at = (unsigned)((hash + i) % ENCODED_MAP_MOST);
         if (maps[at].age && !memcmp(maps[at].words, words, sizeof words)) {
             best = at;
             break;
@@ -63,13 +63,13 @@ void tensor_map_add(const void *bytes, const struct tensor_map_about *about)
     lock_give(&lock);
 }
 
-bool tensor_map_find(const void *bytes, struct tensor_map_about *out)
+bool encoded_map_find(const void *bytes, struct encoded_map *out)
 {
     uint64_t words[WORDS], hash = normalize(bytes, words);
     bool found = false;
     lock_take(&lock);
     for (unsigned i = 0; i < PROBES && !found; i++) {
-        unsigned at = (unsigned)((hash + i) % TENSOR_MAP_MOST);
+        unsigned at = (unsigned)((hash + i) % ENCODED_MAP_MOST);
         found = maps[at].age && !memcmp(maps[at].words, words, sizeof words);
         if (found)
             *out = maps[at].about;
@@ -78,11 +78,11 @@ bool tensor_map_find(const void *bytes, struct tensor_map_about *out)
     return found;
 }
 
-bool tensor_map_find_address(uint64_t address, struct tensor_map_about *out)
+bool encoded_map_find_address(uint64_t address, struct encoded_map *out)
 {
     uint64_t age = 0;
     lock_take(&lock);
-    for (unsigned i = 0; i < TENSOR_MAP_MOST; i++)
+    for (unsigned i = 0; i < ENCODED_MAP_MOST; i++)
         if (maps[i].age > age && maps[i].about.address == address) {
             age = maps[i].age;
             *out = maps[i].about;
