@@ -361,6 +361,13 @@ static const char complete_all[] =
     "@%7 mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%6], %4;\n"
     "shr.u32 %3, %3, 1;\nadd.u32 %0, %0, 1;\nsetp.ne.u32 %7, %3, 0;\n@%7 bra next;\n";
 
+// Whether the barrier is certain to be one of the thread's own block.
+static bool is_own(const struct check_func *k, uint32_t stmt, const struct ptx_mem *barrier)
+{
+    struct roots_of root = roots_address(k->roots, stmt, barrier->addr);
+    return root.kind == ROOTS_VARIABLE && roots_space(k->roots->m, root) == PTX_SPACE_SHARED;
+}
+
 static void complete(struct check_func *k, uint32_t at, const struct check_whole *w)
 {
     const struct ptx_stmt *s = &k->f->stmts[w->stmt];
@@ -380,6 +387,9 @@ static void complete(struct check_func *k, uint32_t at, const struct check_whole
     if (blocks)
         BEFORE(k, at, complete_all, edit_reg(k->slot), edit_reg(k->narrow_base), edit_reg(k->t),
                edit_reg(k->narrow_limit), edit_reg(k->x), *blocks, edit_reg(k->verdict), edit_reg(k->ok));
+    else if (is_own(k, w->stmt, &barrier))
+        BEFORE(k, at, "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;", edit_reg(k->t),
+               edit_reg(k->x));
     else
         BEFORE(k, at, "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;", edit_reg(k->t),
                edit_reg(k->x));

@@ -133,7 +133,7 @@ static void tensor_to(bool bad)
 static void tensor_add(bool bad)
 {
     float *data = take<float>(WIDTH * HEIGHT);
-    run_boxes(data, HEIGHT + BOX, ADDS, -1, HEIGHT - BOX + 5 * bad, 0);
+    run_boxes(data, HEIGHT + BOX, ADDS, -4, HEIGHT - BOX + 5 * bad, 0);
 }
 
 static void tensor_freed(bool bad)
