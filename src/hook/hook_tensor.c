@@ -31,9 +31,9 @@ static uint32_t element_of(CUtensorMapDataType type)
 static struct encoded_map describe(enum driver_id call, const struct given *g)
 {
     struct encoded_map about = {.address = (uintptr_t)g->address,
-                                     .rank = g->rank,
-                                     .element = g->interleave ? 0 : element_of(g->type),
-                                     .made_by = call};
+                                .rank = g->rank,
+                                .element = g->interleave ? 0 : element_of(g->type),
+                                .made_by = call};
     for (cuuint32_t i = 0; i < g->rank && i < ENCODED_MAP_RANK; i++) {
         about.size[i] = g->dims[i];
         about.stride[i] = i ? g->strides[i - 1] : about.element;

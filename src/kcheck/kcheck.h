@@ -123,8 +123,8 @@ struct kcheck_map {
     // Of the tensor. 0: nothing has to be compared, because all of the tensor is in one live buffer, or
     // because the host does not know the map.
     uint64_t address;
-    uint32_t box;      // bytes of a box in shared memory; 0: the map is not known
-    uint32_t element;  // bytes
+    uint32_t box;                          // bytes of a box in shared memory; 0: the map is not known
+    uint32_t element;                      // bytes
     uint64_t stride[KCHECK_MAP_RANK - 1];  // bytes, of the second dimension and the following ones
     uint32_t last[KCHECK_MAP_RANK], extra[KCHECK_MAP_RANK];
     uint64_t reserved;

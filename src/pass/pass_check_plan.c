@@ -99,9 +99,8 @@ static bool find_access(struct check_func *k, uint32_t stmt, struct check_access
         }
         if (k->rest && check_prove_covers(k->proof, stmt, i))
             continue;
-        *a =
-            (struct check_access){.stmt = stmt, .row = (uint8_t)i, .mem = mem[i], .align = align_of(&mem[i]),
-                                  .map = PTX_NONE};
+        *a = (struct check_access){
+            .stmt = stmt, .row = (uint8_t)i, .mem = mem[i], .align = align_of(&mem[i]), .map = PTX_NONE};
         a->root = roots_address(k->roots, stmt, mem[i].addr);
         enum ptx_space space = ptx_space_is((enum ptx_space)mem[i].space);
         if (k->k->shadow.shift && !check_is_shadowed(k, a->root, space))

@@ -112,8 +112,8 @@ static const uint8_t roots[ROOTS_KINDS] = {
 static enum pass_check_space space_of(const struct ptx_module *m, const struct check_access *a,
                                       struct roots_of variable)
 {
-    enum ptx_space space = check_is_variable(variable) ? roots_space(m, variable)
-                                                       : ptx_space_is((enum ptx_space)a->mem.space);
+    enum ptx_space space =
+        check_is_variable(variable) ? roots_space(m, variable) : ptx_space_is((enum ptx_space)a->mem.space);
     switch (space) {
     case PTX_SPACE_SHARED:
     case PTX_SPACE_SHARED_CLUSTER: return PASS_CHECK_IN_SHARED;

@@ -24,8 +24,9 @@ bool check_is_dynamic(const struct check_func *k, struct roots_of root)
 
 bool check_is_mapped(const struct check_func *k, struct roots_of root, struct roots_of *variable)
 {
-    const struct reach_value *v =
-        root.kind == ROOTS_VALUE ? &k->reach->value.items[root.id] : &(struct reach_value){.kind = REACH_ENTRY};
+    if (root.kind != ROOTS_VALUE)
+        return false;
+    const struct reach_value *v = &k->reach->value.items[root.id];
     const struct ptx_stmt *s = v->kind == REACH_DEF ? &k->f->stmts[v->place] : NULL;
     if (!s || s->kind != PTX_INSN || s->form->id != PTX_OP_MAPA)
         return false;

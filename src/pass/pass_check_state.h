@@ -337,8 +337,8 @@ void check_prepare_box(struct check_func *k, uint32_t at, const struct check_acc
 // pass_check_wgmma.c: matrices in shared memory that a descriptor in a register gives the place of.
 // Whether the access is one of a wgmma whose matrices have a known size.
 bool check_is_described(const struct check_func *k, const struct check_access *a);
-// Code that compares it with the block's shared memory, as check_one of pass_check_whole.c does; and code that
-// lets k->root and k->what describe it to KCHECK_ACCESS.
+// Code that compares it with the block's shared memory, as check_one of pass_check_whole.c does; and code
+// that lets k->root and k->what describe it to KCHECK_ACCESS.
 void check_described(struct check_func *k, uint32_t at, const struct check_access *a);
 void check_prepare_described(struct check_func *k, uint32_t at, const struct check_access *a);
 

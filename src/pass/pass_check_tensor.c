@@ -125,17 +125,18 @@ void check_box(struct check_func *k, uint32_t at, const struct check_access *a)
     find_box(k, at, a);
     BEFORE(k, at, "ld.param.u64 %0, [%1];", edit_reg(k->root), member(k, a, IN_MAP(address)));
     check_lookup(k, EDIT_BEFORE, at, edit_reg(k->root), k->base, k->size);
-    BEFORE(k, at,
-           "sub.u64 %0, %1, %2;\nsetp.gt.u64 %3, %0, %4;\nsub.u64 %0, %4, %0;\nsetp.gt.or.u64 %3, %5, %0, %3;\n"
-           "not.pred %6, %3;\nand.pred %7, %7, %3;",
-           edit_reg(k->root), edit_reg(k->t), edit_reg(k->base), edit_reg(k->other), edit_reg(k->size),
-           edit_reg(k->limit), edit_reg(k->ok), edit_reg(k->bad));
+    BEFORE(
+        k, at,
+        "sub.u64 %0, %1, %2;\nsetp.gt.u64 %3, %0, %4;\nsub.u64 %0, %4, %0;\nsetp.gt.or.u64 %3, %5, %0, %3;\n"
+        "not.pred %6, %3;\nand.pred %7, %7, %3;",
+        edit_reg(k->root), edit_reg(k->t), edit_reg(k->base), edit_reg(k->other), edit_reg(k->size),
+        edit_reg(k->limit), edit_reg(k->ok), edit_reg(k->bad));
 }
 
 void check_prepare_box(struct check_func *k, uint32_t at, const struct check_access *a)
 {
     const struct pass_check_site *site = &k->k->sites.items[a->site];
     uint64_t what = KCHECK_WHAT(KCHECK_SITE(k->k->tag, a->site), 0, site->flags | KCHECK_ROOT);
-    BEFORE(k, at, "ld.param.u64 %0, [%1];\nmov.u64 %2, %3;", edit_reg(k->root),
-           member(k, a, IN_MAP(address)), edit_reg(k->what), edit_imm((int64_t)what));
+    BEFORE(k, at, "ld.param.u64 %0, [%1];\nmov.u64 %2, %3;", edit_reg(k->root), member(k, a, IN_MAP(address)),
+           edit_reg(k->what), edit_imm((int64_t)what));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Matrices of wgmma in shared memory. A descriptor, a number in a register of 64 bits, has the place of the
-// first byte, two distances and the pattern in which 16-byte pieces are exchanged (exec/wgmma.h has its bits).
+// first byte, two distances and the pattern in which 16-byte pieces are exchanged (exec/wgmma.h has its
+// bits).
 // A matrix has as many rows as the product, or columns, by 32 bytes of k. Which variable it was made for is
 // not known: the last piece of the matrix is compared with the end of the block's shared memory.
 //
@@ -68,8 +69,9 @@ static void put_distance(struct check_func *k, uint32_t at, const struct describ
            "mul.lo.u64 %2, %2, %4;\nmad.lo.u64 %2, %5, %6, %2;",
            edit_reg(k->x), swizzle, to, edit_imm((int64_t)d->rows * d->size - 1), lead, stride,
            edit_imm(lines / LINES - 1));
-    BEFORE(k, at, "mul.lo.u64 %0, %1, %2;\nmad.lo.u64 %0, %3, %4, %0;\nselp.b64 %5, %5, %0, %6;", other, stride,
-           edit_imm((int64_t)d->rows * d->size / PIECE - 1), lead, edit_imm(lines / LINES - 1), to, spans);
+    BEFORE(k, at, "mul.lo.u64 %0, %1, %2;\nmad.lo.u64 %0, %3, %4, %0;\nselp.b64 %5, %5, %0, %6;", other,
+           stride, edit_imm((int64_t)d->rows * d->size / PIECE - 1), lead, edit_imm(lines / LINES - 1), to,
+           spans);
 }
 
 void check_described(struct check_func *k, uint32_t at, const struct check_access *a)

@@ -285,8 +285,7 @@ static void ask_about(struct check_func *k, uint32_t at, const struct check_acce
     else
         check_prepare(k, at, a, true);
     if (a->mem.extent == PTX_EXTENT_COUNTED || a->mem.extent == PTX_EXTENT_TILE ||
-        a->mem.extent == PTX_EXTENT_TENSOR || a->mem.extent == PTX_EXTENT_DESCRIPTOR ||
-        a->mem.bytes > most) {
+        a->mem.extent == PTX_EXTENT_TENSOR || a->mem.extent == PTX_EXTENT_DESCRIPTOR || a->mem.bytes > most) {
         // The width has 16 bits. Of a longer access that starts inside, the last bytes are judged.
         BEFORE(k, at,
                "sub.u64 %0, %1, %2;\nsetp.lt.u64 %3, %0, %4;\nsetp.gt.and.u64 %3, %5, %6, %3;\n"

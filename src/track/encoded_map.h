@@ -17,11 +17,11 @@ struct encoded_map {
     uint64_t bytes;  // from the first element of the tensor to the end of its last; 0: not known
     uint32_t rank;
     uint32_t element;  // bytes of an element; 0: elements are packed, and strides and boxes are not known
-    uint64_t size[ENCODED_MAP_RANK];        // elements
-    uint64_t stride[ENCODED_MAP_RANK];      // bytes
-    uint32_t box[ENCODED_MAP_RANK];         // elements between the first and the last of a box, not counting
-                                           // the former; 0 where a box has no such order
-    uint32_t box_bytes;                    // in shared memory; 0: not known
+    uint64_t size[ENCODED_MAP_RANK];    // elements
+    uint64_t stride[ENCODED_MAP_RANK];  // bytes
+    uint32_t box[ENCODED_MAP_RANK];     // elements between the first and the last of a box, not counting
+                                        // the former; 0 where a box has no such order
+    uint32_t box_bytes;                 // in shared memory; 0: not known
     enum driver_id made_by;
     uint32_t made_stack;
 };

@@ -3,8 +3,8 @@
 # builds: one
 # --mode=check on a real GPU: random kernels of every class (test/guard/check_classes.sh), programs with
 # errors and their twins (check_mode.sh, check_spaces.sh, check_proofs.sh, check_kheap.sh, check_memory.sh,
-# check_races.sh, check_linked.sh, check_graphs.sh, check_collective.sh), and random kernels whose reports and results must be
-# those of the CPU device. The table goes to the file SECTION names, if any:
+# check_races.sh, check_linked.sh, check_graphs.sh, check_collective.sh), and random kernels whose reports
+# and results must be those of the CPU device. The table goes to the file SECTION names, if any:
 # bench/section check-errors-gpu <FILE puts it into doc/results.md.
 scripts='check_mode check_spaces check_proofs check_kheap check_memory check_races check_linked check_graphs
     check_collective'

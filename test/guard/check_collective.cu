@@ -44,12 +44,13 @@ static const CUtensorMap &describe(void *at, unsigned width, unsigned height, un
     static CUtensorMap map;
     void *entry = nullptr;
     cudaDriverEntryPointQueryResult found;
-    NEED(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found));
+    const char *name = "cuTensorMapEncodeTiled";
+    NEED(cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &found));
     cuuint64_t size[2] = {width, height}, stride[1] = {pitch * sizeof(float)};
     cuuint32_t box[2] = {BOX, BOX}, step[2] = {1, 1};
-    NEED((cudaError_t)((encode)entry)(
-        &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, at, size, stride, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
-        CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    NEED((cudaError_t)((encode)entry)(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, at, size, stride, box, step,
+                                      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                                      CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
     return map;
 }
 
@@ -260,10 +261,10 @@ __global__ void __cluster_dims__(2, 1, 1) neighbours(float *out, reach how, int 
     if (how == GENERIC)
         of_block(tile, other)[at + i] = 5;
     else if (how == SHORT)
-        asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(of_block(shared_address(tile), other) +
-                                                              4 * (at + i)),
-                     "r"(5)
-                     : "memory");
+        asm volatile(
+            "st.shared::cluster.u32 [%0], %1;" ::"r"(of_block(shared_address(tile), other) + 4 * (at + i)),
+            "r"(5)
+            : "memory");
     else if (how == ATOMIC)
         atomicAdd(&of_block(tile, other)[at + i], 5);
     else if (how == ASYNC && i == 0)
@@ -272,8 +273,8 @@ __global__ void __cluster_dims__(2, 1, 1) neighbours(float *out, reach how, int 
                      "r"(5), "r"(of_block(b, other))
                      : "memory");
     else if (how == REMOTE_BARRIER && i == 0)
-        asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(
-                         of_block(b, other) + 8 * (at - 32))
+        asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(of_block(b, other) +
+                                                                                          8 * (at - 32))
                      : "memory");
     if (how == ASYNC)
         barrier_wait(b);
@@ -380,8 +381,9 @@ static void multicast_to(bool bad)
 // Rows of 128 bytes, eight of them 1024 bytes, exchanged within 128 bytes, or without that.
 __device__ static uint64_t matrix_at(unsigned at, bool swizzled)
 {
-    return swizzled ? (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 16 | (at & 0x3ffff) >> 4
-                    : (uint64_t)(256 >> 4) << 32 | (uint64_t)(128 >> 4) << 16 | (at & 0x3ffff) >> 4;
+    uint64_t start = (at & 0x3ffff) >> 4;
+    return swizzled ? (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 16 | start
+                    : (uint64_t)(256 >> 4) << 32 | (uint64_t)(128 >> 4) << 16 | start;
 }
 
 // A product of a matrix of 64 rows and one of 8 columns, of which one lies at a distance.
@@ -397,12 +399,14 @@ __global__ void product(float *out, int a_at, int b_at, bool swizzled, bool turn
              b = matrix_at(shared_address(matrices) + b_at, swizzled);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
     if (turned)
-        asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 1, 0;"
+        asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, "
+                     "%4, %5, 1, 1, 1, 1, 0;"
                      : "+f"(r[0]), "+f"(r[1]), "+f"(r[2]), "+f"(r[3])
                      : "l"(a), "l"(b)
                      : "memory");
     else
-        asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;"
+        asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, "
+                     "%4, %5, 1, 1, 1, 0, 0;"
                      : "+f"(r[0]), "+f"(r[1]), "+f"(r[2]), "+f"(r[3])
                      : "l"(a), "l"(b)
                      : "memory");

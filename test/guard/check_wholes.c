@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // check_wholes SEED CASES CLASS: makes random kernels for --mode=check, as check_classes.c does, with
 // instructions that are left out as a whole if one end is outside of its buffer or variable. CLASS is
-// matrices, copies or boxes. CHECK_RANDOM_KIND: a number of enum kind, of which all cases are. It prints what moat must report for each case, with - for what it does not say, and
-// where a wrong instruction has changed something. A kernel that waits for a barrier must end.
+// matrices, copies or boxes; CHECK_RANDOM_KIND, a number of enum kind: all cases are of it. It prints what
+// moat must report for each case, with - for what it does not say, and where a wrong instruction has
+// changed something. A kernel that waits for a barrier must end.
 #include "check_random.h"
 
 enum { BATCH = 20, LINE = 1000, WARP = 32, NEAR = 64, MOST = 4096 };
