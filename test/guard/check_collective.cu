@@ -121,6 +121,8 @@ static void tensor_from(bool bad)
 {
     float *data = take<float>(WIDTH * HEIGHT);
     run_boxes(data, HEIGHT + 1, LOADS, 16, HEIGHT - BOX + bad, 0);
+    run_boxes(data, HEIGHT + 1, LOADS, 48, HEIGHT - BOX, 0);
+    run_boxes(data, HEIGHT + 1, LOADS, -8, -8, 0);
     run_boxes(data, HEIGHT, LOADS, 48, HEIGHT - 5, 0);
     run_boxes(data, HEIGHT, LOADS, -8, -8, 0);
 }

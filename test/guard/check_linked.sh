@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# --mode=check: errors in kernels of each of several PTX texts that the driver links, and in a function that is
-# called from another text.
+# --mode=check: errors in kernels of each of several PTX texts that the driver links, and in a function that
+# is called from another text.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
