@@ -530,7 +530,7 @@ static int keep_result(struct checking *k)
 }
 
 // Whether other texts that are linked into the module may call the function by its name. They reach the
-// function itself and know of no copy, so it is changed in place too.
+// function itself and know of no copy: it is changed in place, beside its copy.
 static bool is_called_from_outside(const struct checking *k, uint32_t index)
 {
     const struct ptx_func *f = k->c->funcs[index];
