@@ -13,6 +13,7 @@
 #include "check/check_kernel.h"
 #include "check/check_prove.h"
 #include "check/check_race.h"
+#include "check/check_tensor.h"
 #include "check/check_unchecked.h"
 #include "context/kernels.h"
 #include "core/epoch.h"
@@ -325,6 +326,15 @@ static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span, uint64_t heap
     return kcheck_pair(b->range.base, b->range.size, span);
 }
 
+// Fills the pairs of a tensor map.
+static void fill_map(const char *bytes, size_t size, uint64_t offset, struct kcheck_pair *pairs)
+{
+    struct kcheck_map map = {.address = 0};
+    if (size >= PASS_CHECK_MAP_BYTES && offset <= size - PASS_CHECK_MAP_BYTES)
+        check_tensor_fill(bytes + offset, &map);
+    memcpy(pairs, &map, sizeof map);
+}
+
 void check_kernel_pairs(const struct pass_check_variant *v, const char *bytes, size_t size,
                         struct kcheck_pair *pairs)
 {
@@ -332,6 +342,11 @@ void check_kernel_pairs(const struct pass_check_variant *v, const char *bytes, s
     unsigned section = epoch_enter();
     for (uint32_t i = 0; i < v->npairs; i++) {
         uint64_t pointer = 0, offset = v->pairs[i].offset;
+        if (v->pairs[i].span == PASS_CHECK_MAP && v->npairs - i >= KCHECK_MAP_PAIRS) {
+            fill_map(bytes, size, offset, &pairs[i]);
+            i += KCHECK_MAP_PAIRS - 1;
+            continue;
+        }
         if (size >= sizeof pointer && offset <= size - sizeof pointer)
             memcpy(&pointer, bytes + offset, sizeof pointer);
         // An access that needs more alignment than the pointer has is judged by the kernel.

@@ -14,6 +14,7 @@
 #include "check/check_host.h"
 #include "check/check_launch.h"
 #include "check/check_stray.h"
+#include "check/check_tensor.h"
 #include "context/context_copy.h"
 #include "core/epoch.h"
 #include "core/guard.h"
@@ -206,7 +207,10 @@ static void add_place(struct guard_finding *f, const struct pass_check_site *s, 
         snprintf(name, sizeof name, "the dynamic shared memory");
     bool before = f->address < root;
     uint64_t end = root + size, far = before ? root - f->address : f->address < end ? 0 : f->address - end;
-    if (!s->variable.len)
+    if (!s->variable.len && memmem(s->text.ptr, s->text.len, "wgmma", 5))
+        snprintf(note, sizeof note,
+                 "the matrix that its descriptor stands for reaches behind the shared memory of the block");
+    else if (!s->variable.len)
         snprintf(note, sizeof note, "it is outside the %svariable that its pointer was made from",
                  space_names[s->space]);
     else if (!before && f->address < end)
@@ -454,8 +458,10 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     f.more[1] = f.in_function ? callers("the kernel that called it is not known; launched last:")
                 : child       ? callers("a kernel launched it; launched last by the program:")
                               : known_before(r->payload[4], number, site);
-    if (site && site->width && f.thread_known)  // else a call of free
+    if (site && site->width && f.thread_known)  // else a call of free, or a size that is known at the launch
         add_explanation(&f, r, checks, site);
+    else if (site && memmem(site->text.ptr, site->text.len, "bulk.tensor", 11) && !placed)
+        f.more[3] = check_tensor_note(r->payload[1]);
     if (before) {
         f.more[2] = guard.options.on_error == OPTION_ON_ERROR_TRAP
                         ? "reported before the kernel runs; --on-error=trap ends it there"

@@ -50,7 +50,7 @@ static uint64_t uniform(const struct exec_warp *w, uint32_t id, unsigned which)
     case PTX_SREG_GLOBALTIMER_HI: return nanoseconds() >> 32;
     case PTX_SREG_RESERVED_SMEM_OFFSET_END:
     case PTX_SREG_RESERVED_SMEM_OFFSET_CAP: return EXEC_RESERVED_SHARED;
-    case PTX_SREG_TOTAL_SMEM_SIZE:
+    case PTX_SREG_TOTAL_SMEM_SIZE: return b->shared_size - EXEC_RESERVED_SHARED;
     case PTX_SREG_AGGR_SMEM_SIZE: return b->shared_size;
     case PTX_SREG_DYNAMIC_SMEM_SIZE: return g->launch.dynamic_shared;
     case PTX_SREG_CURRENT_GRAPH_EXEC:

@@ -9,7 +9,8 @@
 //   VARIABLE  the address of the variable with symbol `id` in its space: global, shared, local, constant, or
 //             that of parameters; in global memory it is a generic address too
 //   GENERIC   the generic address of the variable with symbol `id`, which is not in global memory
-//   VALUE     the value `id` itself: a DEF that loads it or gets it from a call, an ENTRY that is an argument
+//   VALUE     the value `id` itself: a DEF that loads it or gets it from a call, an ENTRY that is an
+//             argument, an address in the shared memory of another block, made by mapa
 //   WEB       the value `id` itself, in which different roots meet: a JOIN, a partial DEF, a selection, or a
 //             sum of two values of which either may be the pointer
 //   OWN       several pointers in one sum, or nothing that is understood: there is no root
@@ -23,7 +24,8 @@
 // computed, it still holds. A JOIN keeps the root of its inputs only if the root's block strictly dominates
 // its own; else the JOIN is a WEB, because an input may come from an earlier round of a loop.
 //
-// Registers of 32 bits have roots only if these are variables that are not in global memory.
+// Registers of 32 bits have roots only if these are variables that are not in global memory, or made by
+// mapa.
 //
 // Functions with instructions that are not known, see cfg.h on `uncertain`, have no roots: all is OWN.
 #ifndef MOAT_FLOW_ROOTS_H

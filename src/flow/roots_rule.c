@@ -299,10 +299,10 @@ static struct roots_rule rule_of(const struct reading *d, uint32_t reg)
     case PTX_OP_LD:
     case PTX_OP_LDU: return of_load(d, reg);
     case PTX_OP_ATOM:
-    case PTX_OP_CALL: return itself();
+    case PTX_OP_CALL:
+    case PTX_OP_MAPA: return itself();
     case PTX_OP_ALLOCA:
-    case PTX_OP_STACKSAVE:
-    case PTX_OP_MAPA: return fixed(other);
+    case PTX_OP_STACKSAVE: return fixed(other);
     case PTX_OP_MUL:
     case PTX_OP_DIV:
     case PTX_OP_REM:
@@ -316,7 +316,8 @@ static struct roots_rule rule_of(const struct reading *d, uint32_t reg)
     }
 }
 
-// Registers of 32 bits hold pointers only if these come from a variable that is not in global memory.
+// Registers of 32 bits hold pointers only if these come from a variable that is not in global memory, or from
+// mapa.
 static struct roots_rule narrow_rule_of(const struct reading *d)
 {
     const struct ptx_form *form = d->s->form;
@@ -325,6 +326,7 @@ static struct roots_rule narrow_rule_of(const struct reading *d)
     if (!to || !from || ptx_is_group(to))
         return fixed(number);
     switch ((enum ptx_op_id)form->id) {
+    case PTX_OP_MAPA: return itself();
     case PTX_OP_MOV: return from->kind == PTX_REG || from->kind == PTX_SYM ? copy_of(d, 1) : fixed(number);
     case PTX_OP_CVTA: return of_cvta(d);
     case PTX_OP_CVT:

@@ -40,6 +40,7 @@
 #include "track/stack.h"
 #include "guard/torch_alloc.h"
 #include "track/tensor_label.h"
+#include "track/encoded_map.h"
 #include "track/track.h"
 #include "context/kernel_filter.h"
 
@@ -125,6 +126,7 @@ static void after_fork(void)
     script_frames_after_fork();
     guard_report_after_fork();
     tensor_label_after_fork();
+    encoded_map_after_fork();
     atomic_store_explicit(&launch_ring.count, 0, memory_order_relaxed);
     atomic_store_explicit(&launch_ring.made, 0, memory_order_relaxed);
     atomic_store_explicit(&launch_ring.graphs, 0, memory_order_relaxed);

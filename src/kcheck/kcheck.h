@@ -115,6 +115,24 @@ static inline struct kcheck_pair kcheck_pair(uint64_t base, uint64_t size, uint6
     return span && span <= size ? (struct kcheck_pair){base, size - span + 1} : (struct kcheck_pair){0, 0};
 }
 
+// --- tensor maps -------------------------------------------------------------------------------------------
+
+// What the host knows of a tensor map among the parameters; in the hidden parameter, it takes the places of
+// KCHECK_MAP_PAIRS pairs in a row. A box at the coordinates c touches, of each dimension d, the elements from
+// max(c[d], 0) to min(c[d] + extra[d], last[d]), and none if one of these ranges is empty.
+enum { KCHECK_MAP_RANK = 5, KCHECK_MAP_PAIRS = 6 };
+struct kcheck_map {
+    // Of the tensor. 0: nothing has to be compared, because all of the tensor is in one live buffer, or
+    // because the host does not know the map.
+    uint64_t address;
+    uint32_t box;                          // bytes of a box in shared memory; 0: the map is not known
+    uint32_t element;                      // bytes
+    uint64_t stride[KCHECK_MAP_RANK - 1];  // bytes, of the second dimension and the following ones
+    uint32_t last[KCHECK_MAP_RANK], extra[KCHECK_MAP_RANK];
+    uint64_t reserved;
+};
+_Static_assert(sizeof(struct kcheck_map) == KCHECK_MAP_PAIRS * sizeof(struct kcheck_pair), "it fills pairs");
+
 // --- the judge ---------------------------------------------------------------------------------------------
 
 // .func (.param .b32 verdict) KCHECK_ACCESS (.param .b64 what, .param .b64 address, .param .b64 root,

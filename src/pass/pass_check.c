@@ -350,7 +350,7 @@ static int open_function(struct check_func *k, struct checking *all, uint32_t in
                              .child = f == all->children[index],
                              .in_place = f == all->c->funcs[index],
                              .flow = {.m = all->c->m, .f = f},
-                             .slots = all->slots[index],
+                             .slots = f == all->copies[index] ? all->slots[index] : NULL,
                              .hidden = PTX_NONE};
     arena_init(&k->arena, 0);
     k->left.name = k->name;
@@ -390,7 +390,7 @@ static int check_function(struct checking *all, uint32_t index, struct ptx_func 
         edit_func(all->c->edit, k.f);
         check_emit(&k);
         redirect_calls(all, k.f);
-        err = rest || k.child ? 0 : vec_push(&all->funcs, k.left);
+        err = rest || f != all->copies[index] ? 0 : vec_push(&all->funcs, k.left);
     }
     close_function(&k);
     return edit_error(all->c->edit) ? edit_error(all->c->edit) : err;
@@ -565,6 +565,15 @@ static bool is_foreign(const struct ptx_module *m)
     return foreign;
 }
 
+// Whether other texts that are linked into the module may call the function by its name. They reach the
+// function itself and know of no copy: it is changed in place, beside its copy.
+static bool is_called_from_outside(const struct checking *k, uint32_t index)
+{
+    const struct ptx_func *f = k->c->funcs[index];
+    return k->copies[index] && k->copies[index] != f && !f->is_entry &&
+           (f->linkage == PTX_VISIBLE || f->linkage == PTX_WEAK);
+}
+
 static int rewrite(struct checking *k)
 {
     struct pass_context *c = k->c;
@@ -583,6 +592,9 @@ static int rewrite(struct checking *k)
         if (k->copies[i])
             err =
                 k->copies[i]->is_entry ? check_kernel(k, i) : check_function(k, i, k->copies[i], NULL, false);
+    for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
+        if (is_called_from_outside(k, i))
+            err = check_function(k, i, c->funcs[i], NULL, false);
     if (!err)
         err = pass_add_symbol(c, STR(KCHECK_VARIABLE), sizeof(struct kcheck_module));
     return err ? err : keep_result(k);

@@ -33,6 +33,10 @@ struct pass_check_pair {
     uint32_t offset, span;
     uint32_t align;  // the pair accepts nothing unless the root is a multiple of this
 };
+// The span of a pair that is the first of KCHECK_MAP_PAIRS in a row, the others have it too: together they
+// are the struct kcheck_map of the tensor map at `offset`.
+#define PASS_CHECK_MAP UINT32_MAX
+enum { PASS_CHECK_MAP_BYTES = 128 };
 
 struct pass_check_param {
     uint32_t offset, size;

@@ -311,7 +311,10 @@ static void set_root(struct check_func *k, uint32_t v, enum edit_place place, ui
 {
     const struct check_bounds *b = &k->bounds[v];
     const struct check_pass *passed = check_pass_of(k, v);
-    if (passed)
+    struct roots_of mapped;
+    if (check_is_mapped(k, k->roots->of[v], &mapped))
+        check_mapped_bounds(k, place, at, v, b->base, b->size);
+    else if (passed)
         PUT(k, place, at, "mov.u64 %0, %1;\nmov.u64 %2, %3;", edit_reg(b->base), edit_reg(passed->base),
             edit_reg(b->size), edit_reg(passed->size));
     else if (check_slot_of(k, v) == CHECK_MOST_SLOTS)

@@ -305,13 +305,14 @@ void check_prepare(struct check_func *k, uint32_t at, const struct check_access 
     const struct pass_check_site *site = &k->k->sites.items[a->site];
     uint32_t flags = site->flags, number = KCHECK_SITE(k->k->tag, a->site);
     bool shadow = check_by_shadow(k, a->root), global = check_is_global((enum ptx_space)a->mem.space);
+    struct roots_of variable = check_variable_of(k, a->root);
     if (shadow)  // the address decides
         BEFORE(k, at, "mov.u64 %0, 0;", edit_reg(k->root));
     else if (root_of(k, at, a->root))
         flags |= KCHECK_ROOT;
-    if (!shadow && (check_is_variable(a->root) || !global))
+    if (!shadow && (check_is_variable(variable) || !global))
         flags |= KCHECK_VARIABLE_LEFT;
-    if (!shadow && check_is_dynamic(k, a->root))
+    if (!shadow && check_is_dynamic(k, variable))
         flags |= KCHECK_DYNAMIC;
     if (a->align > 1)
         flags |= KCHECK_ALIGNED;

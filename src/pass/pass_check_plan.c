@@ -63,7 +63,9 @@ static uint32_t align_of(const struct ptx_mem *mem)
 
 bool check_is_shadowed(const struct check_func *k, struct roots_of root, enum ptx_space space)
 {
+    struct roots_of mapped;
     bool elsewhere = (root.kind == ROOTS_OTHER || root.kind == ROOTS_GENERIC) && space == PTX_SPACE_GENERIC;
+    elsewhere |= check_is_mapped(k, root, &mapped);
     bool variable = check_is_variable(root) && roots_space(k->roots->m, root) != PTX_SPACE_GLOBAL;
     return check_is_global(space) && !elsewhere && !variable;
 }
@@ -97,8 +99,8 @@ static bool find_access(struct check_func *k, uint32_t stmt, struct check_access
         }
         if (k->rest && check_prove_covers(k->proof, stmt, i))
             continue;
-        *a =
-            (struct check_access){.stmt = stmt, .row = (uint8_t)i, .mem = mem[i], .align = align_of(&mem[i])};
+        *a = (struct check_access){
+            .stmt = stmt, .row = (uint8_t)i, .mem = mem[i], .align = align_of(&mem[i]), .map = PTX_NONE};
         a->root = roots_address(k->roots, stmt, mem[i].addr);
         enum ptx_space space = ptx_space_is((enum ptx_space)mem[i].space);
         if (check_is_buffer_of_launch(k, a->root))
@@ -387,6 +389,22 @@ static int plan_block(struct check_func *k, uint32_t block)
 }
 
 // --- pairs -------------------------------------------------------------------------------------------------
+
+uint32_t check_map_pairs(struct check_func *k, uint32_t offset)
+{
+    for (uint32_t i = 0; i < k->pairs.len; i++)
+        if (k->pairs.items[i].offset == offset && k->pairs.items[i].span == PASS_CHECK_MAP)
+            return i;
+    uint32_t first = (uint32_t)k->pairs.len;
+    if (k->pairs.len + KCHECK_MAP_PAIRS > k->most_pairs)
+        return PTX_NONE;
+    for (uint32_t i = 0; i < KCHECK_MAP_PAIRS; i++)
+        if (vec_push(&k->pairs, (struct pass_check_pair){offset, PASS_CHECK_MAP, 1})) {
+            k->pairs.len = first;
+            return PTX_NONE;
+        }
+    return first;
+}
 
 uint32_t check_pair(struct check_func *k, uint32_t offset, uint32_t span)
 {

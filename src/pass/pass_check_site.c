@@ -109,10 +109,11 @@ static const uint8_t roots[ROOTS_KINDS] = {
     [ROOTS_GENERIC] = PASS_CHECK_VARIABLE, [ROOTS_VALUE] = PASS_CHECK_LOADED,
     [ROOTS_WEB] = PASS_CHECK_WEB,          [ROOTS_OWN] = PASS_CHECK_OWN};
 
-static enum pass_check_space space_of(const struct ptx_module *m, const struct check_access *a)
+static enum pass_check_space space_of(const struct ptx_module *m, const struct check_access *a,
+                                      struct roots_of variable)
 {
     enum ptx_space space =
-        check_is_variable(a->root) ? roots_space(m, a->root) : ptx_space_is((enum ptx_space)a->mem.space);
+        check_is_variable(variable) ? roots_space(m, variable) : ptx_space_is((enum ptx_space)a->mem.space);
     switch (space) {
     case PTX_SPACE_SHARED:
     case PTX_SPACE_SHARED_CLUSTER: return PASS_CHECK_IN_SHARED;
@@ -130,16 +131,20 @@ int check_site(struct check_func *k, const struct check_access *a, uint32_t *num
     const struct ptx_module *m = all->c->m;
     struct pass_check_site site = {.width = a->mem.bytes, .root = roots[a->root.kind]};
     struct pass_check_frame frames[PASS_CHECK_FRAMES];
+    if (check_is_box(a))
+        site.root = PASS_CHECK_PARAM;
     site.flags = (uint8_t)((a->mem.reads ? KCHECK_READS : 0) | (a->mem.writes ? KCHECK_WRITES : 0) |
                            (a->mem.atomic ? KCHECK_ATOMIC : 0) |
                            (a->mem.space == PTX_SPACE_GENERIC ? KCHECK_GENERIC : 0));
     site.function = k->name;
     site.text = STR("");
     describe(k, &k->f->stmts[a->stmt], &site);
-    site.space = (uint8_t)space_of(m, a);
-    if (check_is_variable(a->root)) {
-        site.variable = arena_str(arena, ptx_sym(m, a->root.id)->name);
-        site.size = ptx_var_size(ptx_sym(m, a->root.id)->var);
+    struct roots_of variable = check_variable_of(k, a->root);
+    site.space = (uint8_t)space_of(m, a, variable);
+    if (check_is_variable(variable)) {
+        site.root = PASS_CHECK_VARIABLE;
+        site.variable = arena_str(arena, ptx_sym(m, variable.id)->name);
+        site.size = ptx_var_size(ptx_sym(m, variable.id)->var);
     }
     site.frames = frames;
     int err = add_frames(k, a->stmt, &site);

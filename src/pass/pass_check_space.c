@@ -22,6 +22,37 @@ bool check_is_dynamic(const struct check_func *k, struct roots_of root)
            !ptx_var_size(ptx_sym(k->k->c->m, root.id)->var);
 }
 
+bool check_is_mapped(const struct check_func *k, struct roots_of root, struct roots_of *variable)
+{
+    if (root.kind != ROOTS_VALUE)
+        return false;
+    const struct reach_value *v = &k->reach->value.items[root.id];
+    const struct ptx_stmt *s = v->kind == REACH_DEF ? &k->f->stmts[v->place] : NULL;
+    if (!s || s->kind != PTX_INSN || s->form->id != PTX_OP_MAPA)
+        return false;
+    const struct ptx_operand *to = ptx_operand(s, 0), *from = ptx_operand(s, 1), *rank = ptx_operand(s, 2);
+    *variable = (struct roots_of){ROOTS_OTHER, 0};
+    // The rank is read behind the instruction.
+    bool kept = to && rank && (rank->kind == PTX_IMM || (rank->kind == PTX_REG && rank->id != to->id));
+    if (kept && from->kind == PTX_REG && from->sub == PTX_SEL_NONE) {
+        uint32_t value = reach_read(k->reach, v->place, regs_index(k->reach->regs, from->id));
+        if (value != REACH_NONE)
+            *variable = k->roots->of[value];
+    } else if (kept && from->kind == PTX_SYM && ptx_sym(k->k->c->m, from->id)->kind == PTX_SYM_VAR) {
+        *variable = (struct roots_of){ROOTS_VARIABLE, from->id};
+    }
+    if (!check_is_variable(*variable) || roots_space(k->k->c->m, *variable) != PTX_SPACE_SHARED ||
+        !check_is_anywhere(k, variable->id))
+        *variable = (struct roots_of){ROOTS_OTHER, 0};
+    return true;
+}
+
+struct roots_of check_variable_of(const struct check_func *k, struct roots_of root)
+{
+    struct roots_of variable;
+    return check_is_mapped(k, root, &variable) ? variable : root;
+}
+
 int check_find_declared(struct check_func *k)
 {
     uint32_t depth = 0;
@@ -49,11 +80,17 @@ bool check_is_anywhere(const struct check_func *k, uint32_t sym)
 bool check_reaches(const struct check_func *k, struct roots_of root, enum ptx_space space)
 {
     enum ptx_space variable = roots_space(k->k->c->m, root);
+    struct roots_of mapped;
     switch ((enum roots_kind)root.kind) {
     case ROOTS_OTHER: return false;
     case ROOTS_GENERIC: return space == PTX_SPACE_GENERIC && check_is_anywhere(k, root.id);
     case ROOTS_WEB: return true;
     case ROOTS_VARIABLE: break;
+    case ROOTS_VALUE:
+        if (check_is_mapped(k, root, &mapped))
+            return check_is_variable(mapped) &&
+                   (space == PTX_SPACE_SHARED_CLUSTER || space == PTX_SPACE_GENERIC);
+        return check_is_global(space);
     default: return check_is_global(space);
     }
     bool fits = space == variable || (space == PTX_SPACE_GENERIC && variable == PTX_SPACE_GLOBAL) ||
@@ -176,6 +213,28 @@ void check_variable_bounds(struct check_func *k, enum edit_place place, uint32_t
     else
         PUT(k, place, at, "mov.u64 %0, %1;", edit_reg(size),
             edit_imm((int64_t)ptx_var_size(ptx_sym(k->k->c->m, root.id)->var)));
+}
+
+void check_mapped_bounds(struct check_func *k, enum edit_place place, uint32_t at, uint32_t v, uint32_t base,
+                         uint32_t size)
+{
+    struct roots_of variable;
+    const struct ptx_stmt *s = &k->f->stmts[k->reach->value.items[v].place];
+    if (!check_is_mapped(k, (struct roots_of){ROOTS_VALUE, v}, &variable) || !check_is_variable(variable)) {
+        PUT(k, place, at, "mov.u64 %0, 0;\nmov.u64 %1, 0;", edit_reg(base), edit_reg(size));
+        return;
+    }
+    struct ptx_operand rank = *ptx_operand(s, 2);
+    bool generic = !s->form->nspaces, narrow = check_is_narrow(k, ptx_operand(s, 0)->id);
+    variable.kind = generic ? ROOTS_GENERIC : ROOTS_VARIABLE;
+    check_variable_bounds(k, place, at, variable, base, size);
+    if (generic)
+        PUT(k, place, at, "mapa.u64 %0, %0, %1;", edit_reg(base), rank);
+    else if (narrow)
+        PUT(k, place, at, "cvt.u32.u64 %0, %1;\nmapa.shared::cluster.u32 %0, %0, %2;\ncvt.u64.u32 %1, %0;",
+            edit_reg(k->narrow_base), edit_reg(base), rank);
+    else
+        PUT(k, place, at, "mapa.shared::cluster.u64 %0, %0, %1;", edit_reg(base), rank);
 }
 
 bool check_is_narrow(const struct check_func *k, uint32_t reg)

@@ -55,6 +55,9 @@ struct check_access {
     uint8_t row;
     struct ptx_mem mem;
     struct roots_of root;
+    // Of a copy of a box: index of the first pair of its tensor map; PTX_NONE if there is none. mem.addr is a
+    // PTX_TUPLE on the side of the tensor, which has no root.
+    uint32_t map;
 };
 
 // A check of a segment: bytes [low, high) from a base on, for accesses with one guard.
@@ -214,6 +217,14 @@ bool check_is_variable(struct roots_of root);
 bool check_is_global(enum ptx_space space);  // or generic
 // Whether the root is the shared memory whose size the launch gives.
 bool check_is_dynamic(const struct check_func *k, struct roots_of root);
+// Returns whether the root is an address in another block's shared memory, made by mapa. *variable is what it
+// was made from; OTHER if that is not known.
+bool check_is_mapped(const struct check_func *k, struct roots_of root, struct roots_of *variable);
+// Returns the variable that an address in another block's shared memory was made from; else the root itself.
+struct roots_of check_variable_of(const struct check_func *k, struct roots_of root);
+// Code that sets registers of 64 bits to the bounds of such an address, the value v, behind the mapa.
+void check_mapped_bounds(struct check_func *k, enum edit_place place, uint32_t at, uint32_t v, uint32_t base,
+                         uint32_t size);
 int check_find_declared(struct check_func *k);                     // fills k->declared; 0 or -ENOMEM
 bool check_is_anywhere(const struct check_func *k, uint32_t sym);  // it can be named at any place
 bool check_is_narrow(const struct check_func *k, uint32_t reg);    // it has 32 bits
@@ -246,6 +257,8 @@ void check_lookup(struct check_func *k, enum edit_place place, uint32_t at, stru
                   uint32_t base, uint32_t size);
 const struct check_bounds *check_bounds_of(struct check_func *k, struct roots_of root);
 uint32_t check_pair(struct check_func *k, uint32_t offset, uint32_t span);
+// Returns the first of the pairs in a row of the tensor map at the offset; PTX_NONE if there is no room.
+uint32_t check_map_pairs(struct check_func *k, uint32_t offset);
 
 // Sets two registers to the bounds of a root, or to 0.
 void check_set_bounds(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
@@ -321,6 +334,31 @@ void check_restore(struct check_func *k, uint32_t at, uint32_t stmt);
 int check_plan_whole(struct check_func *k, uint32_t stmt);
 void check_emit_whole(struct check_func *k, struct check_whole *w);
 void check_place_wholes(struct check_func *k);
+
+// pass_check_tensor.c: copies of boxes, whose tensor maps are parameters of the kernel.
+// Whether the access is the one of the tensor.
+bool check_is_box(const struct check_access *a);
+// Whether a statement copies a box of a kind that is known.
+bool check_copies_box(const struct ptx_stmt *s);
+// Returns the first pair of the tensor map that a statement uses; PTX_NONE if it is no parameter, or if there
+// is no room.
+uint32_t check_find_map(struct check_func *k, uint32_t stmt);
+// Code that sets `size` to the bytes of a box in shared memory, 0 if they are not known.
+void check_box_bytes(struct check_func *k, uint32_t at, const struct check_access *a, uint32_t size);
+// Code that sets k->bad if something has to be compared on the tensor's side; and code that compares, as
+// check_one of pass_check_whole.c does.
+void check_box_quickly(struct check_func *k, uint32_t at, const struct check_access *a);
+void check_box(struct check_func *k, uint32_t at, const struct check_access *a);
+// Code that lets k->root and k->what describe the tensor's side to KCHECK_ACCESS.
+void check_prepare_box(struct check_func *k, uint32_t at, const struct check_access *a);
+
+// pass_check_wgmma.c: matrices in shared memory that a descriptor in a register gives the place of.
+// Whether the access is one of a wgmma whose matrices have a known size.
+bool check_is_described(const struct check_func *k, const struct check_access *a);
+// Code that compares it with the block's shared memory, as check_one of pass_check_whole.c does; and code
+// that lets k->root and k->what describe it to KCHECK_ACCESS.
+void check_described(struct check_func *k, uint32_t at, const struct check_access *a);
+void check_prepare_described(struct check_func *k, uint32_t at, const struct check_access *a);
 
 // pass_check_shadow.c: --mode=shadow.
 // Code at the entry of a function.

@@ -22,6 +22,8 @@
 
 static bool is_covered_op(const struct ptx_form *form)
 {
+    if (ptx_form_has(form, PTX_MOD_MULTICAST_CLUSTER_ALL))
+        return false;
     switch ((enum ptx_op_id)form->id) {
     case PTX_OP_CP_ASYNC:
     case PTX_OP_ST_ASYNC:
@@ -33,12 +35,24 @@ static bool is_covered_op(const struct ptx_form *form)
     case PTX_OP_WMMA_LOAD:
     case PTX_OP_WMMA_STORE:
     case PTX_OP_LDMATRIX:
-    case PTX_OP_STMATRIX: return !form->odd;
-    // A copy to several blocks signals a barrier in each.
+    case PTX_OP_STMATRIX:
     case PTX_OP_CP_ASYNC_BULK:
     case PTX_OP_CP_REDUCE_BULK:
-        return !form->odd && !ptx_form_has(form, PTX_MOD_MULTICAST_CLUSTER) &&
-               !ptx_form_has(form, PTX_MOD_MULTICAST_CLUSTER_ALL);
+    case PTX_OP_CP_ASYNC_MBARRIER:
+    case PTX_OP_MBARRIER_INIT:
+    case PTX_OP_MBARRIER_INVAL:
+    case PTX_OP_MBARRIER_EXPECT_TX:
+    case PTX_OP_MBARRIER_COMPLETE_TX:
+    case PTX_OP_MBARRIER_ARRIVE:
+    case PTX_OP_MBARRIER_ARRIVE_DROP:
+    case PTX_OP_MBARRIER_TEST_WAIT:
+    case PTX_OP_MBARRIER_TRY_WAIT:
+    case PTX_OP_TENSORMAP_REPLACE:
+    case PTX_OP_TENSORMAP_CP_FENCEPROXY: return !form->odd;
+    // Which barriers a pair of blocks signals is not known.
+    case PTX_OP_CP_ASYNC_BULK_TENSOR:
+        return !ptx_form_has(form, PTX_MOD_CTA_GROUP_1) && !ptx_form_has(form, PTX_MOD_CTA_GROUP_2);
+    case PTX_OP_CP_REDUCE_BULK_TENSOR: return true;
     default: return false;
     }
 }
@@ -51,6 +65,15 @@ static uint32_t align_of(const struct ptx_form *form, const struct ptx_mem *mem)
     case PTX_OP_CP_ASYNC: return mem->extent == PTX_EXTENT_PLAIN && power ? mem->bytes : 1;
     case PTX_OP_LDMATRIX:
     case PTX_OP_STMATRIX: return mem->padding ? 1 : mem->bytes;
+    case PTX_OP_CP_ASYNC_MBARRIER:
+    case PTX_OP_MBARRIER_INIT:
+    case PTX_OP_MBARRIER_INVAL:
+    case PTX_OP_MBARRIER_EXPECT_TX:
+    case PTX_OP_MBARRIER_COMPLETE_TX:
+    case PTX_OP_MBARRIER_ARRIVE:
+    case PTX_OP_MBARRIER_ARRIVE_DROP:
+    case PTX_OP_MBARRIER_TEST_WAIT:
+    case PTX_OP_MBARRIER_TRY_WAIT: return mem->bytes;
     default: return 1;
     }
 }
@@ -62,13 +85,15 @@ static enum pass_check_left why_left(const struct ptx_stmt *s, const struct ptx_
                                         : PASS_CHECK_UNSIZED;
 }
 
-static bool has_extent(const struct ptx_mem *mem)
+static bool has_extent(const struct check_access *a)
 {
+    const struct ptx_mem *mem = &a->mem;
     switch ((enum ptx_extent)mem->extent) {
     case PTX_EXTENT_PLAIN:
     case PTX_EXTENT_ROWS: return mem->bytes != 0;
     case PTX_EXTENT_COUNTED:
     case PTX_EXTENT_TILE: return true;
+    case PTX_EXTENT_TENSOR: return a->map != PTX_NONE;
     default: return false;
     }
 }
@@ -84,33 +109,63 @@ static uint32_t scope_end(const struct ptx_func *f, uint32_t stmt)
     return f->nstmts;
 }
 
+// Whether the access is inside its variable and aligned whatever the program does.
+static bool is_right(const struct check_func *k, const struct check_access *a)
+{
+    struct check_range range = {0};
+    if (a->mem.extent != PTX_EXTENT_PLAIN || !check_is_variable(a->root) || !check_is_inside(k, a))
+        return false;
+    check_alignment(k, a, &range);
+    return !range.align;
+}
+
+// Returns whether an access has to be checked; counts it if it cannot be.
+static bool wants(struct check_func *k, struct check_access *a)
+{
+    const struct ptx_stmt *s = &k->f->stmts[a->stmt];
+    enum ptx_space space = ptx_space_is((enum ptx_space)a->mem.space);
+    bool address = a->mem.addr->kind == PTX_ADDR || check_is_box(a);
+    if (check_is_described(k, a)) {
+        a->root = (struct roots_of){ROOTS_OWN, 0};
+        return !k->k->shadow.shift;
+    }
+    if (!is_covered_op(s->form) || !address || !has_extent(a)) {
+        k->left.left[why_left(s, &a->mem)]++;
+        return false;
+    }
+    if (check_is_box(a)) {
+        a->root = (struct roots_of){ROOTS_OWN, 0};
+        return true;
+    }
+    a->root = roots_address(k->roots, a->stmt, a->mem.addr);
+    if (k->k->shadow.shift && !check_is_shadowed(k, a->root, space))
+        return false;
+    bool reaches = check_by_shadow(k, a->root) || check_reaches(k, a->root, space);
+    k->left.left[check_why_unknown(space)] += !reaches;
+    return reaches && !is_right(k, a);
+}
+
 int check_plan_whole(struct check_func *k, uint32_t stmt)
 {
     const struct ptx_stmt *s = &k->f->stmts[stmt];
     struct ptx_mem mem[PTX_MAX_MEM];
     unsigned n = ptx_stmt_mem(k->f, s, mem);
     struct check_whole w = {.stmt = stmt, .first = (uint32_t)k->whole_accesses.len};
+    uint32_t map = check_copies_box(s) ? check_find_map(k, stmt) : PTX_NONE;
     int err = 0;
     for (unsigned i = 0; i < n && !err; i++) {
-        enum ptx_space space = ptx_space_is((enum ptx_space)mem[i].space);
-        if ((!mem[i].reads && !mem[i].writes) || !check_is_memory(space))
+        if ((!mem[i].reads && !mem[i].writes) || !check_is_memory(ptx_space_is((enum ptx_space)mem[i].space)))
             continue;
         // A proof covers all accesses of the instruction that are checked, or none.
         if (k->rest && check_prove_covers(k->proof, stmt, i))
             continue;
-        struct check_access a = {
-            .stmt = stmt, .row = (uint8_t)i, .mem = mem[i], .align = align_of(s->form, &mem[i])};
-        if (!is_covered_op(s->form) || mem[i].addr->kind != PTX_ADDR || !has_extent(&mem[i])) {
-            k->left.left[why_left(s, &mem[i])]++;
+        struct check_access a = {.stmt = stmt,
+                                 .row = (uint8_t)i,
+                                 .mem = mem[i],
+                                 .align = align_of(s->form, &mem[i]),
+                                 .map = mem[i].extent == PTX_EXTENT_TENSOR ? map : PTX_NONE};
+        if (!wants(k, &a))
             continue;
-        }
-        a.root = roots_address(k->roots, stmt, mem[i].addr);
-        if (k->k->shadow.shift && !check_is_shadowed(k, a.root, space))
-            continue;
-        if (!check_by_shadow(k, a.root) && !check_reaches(k, a.root, space)) {
-            k->left.left[check_why_unknown(space)]++;
-            continue;
-        }
         if (k->rest)  // the sites of a statement follow each other
             a.site = k->proof->site_at[stmt] + (uint32_t)k->whole_accesses.len - w.first;
         else
@@ -126,9 +181,12 @@ int check_plan_whole(struct check_func *k, uint32_t stmt)
 // --- one access --------------------------------------------------------------------------------------------
 
 // Sets k->limit to the number of bytes.
-static void count_bytes(struct check_func *k, uint32_t at, const struct ptx_mem *mem)
+static void count_bytes(struct check_func *k, uint32_t at, const struct check_access *a)
 {
-    if (mem->extent == PTX_EXTENT_COUNTED) {
+    const struct ptx_mem *mem = &a->mem;
+    if (mem->extent == PTX_EXTENT_TENSOR) {
+        check_box_bytes(k, at, a, k->limit);
+    } else if (mem->extent == PTX_EXTENT_COUNTED) {
         bool narrow = mem->size->kind == PTX_REG && check_is_narrow(k, mem->size->id);
         BEFORE(k, at, narrow ? "cvt.u64.u32 %0, %1;" : "mov.u64 %0, %1;", edit_reg(k->limit), *mem->size);
         if (mem->bytes)
@@ -148,7 +206,7 @@ static void only_if_made(struct check_func *k, uint32_t at, const struct check_a
 {
     const struct ptx_stmt *s = &k->f->stmts[a->stmt];
     const struct ptx_mem *mem = &a->mem;
-    if (mem->extent == PTX_EXTENT_COUNTED)
+    if (mem->extent == PTX_EXTENT_COUNTED || mem->extent == PTX_EXTENT_TENSOR)
         BEFORE(k, at, "setp.ne.and.u64 %0, %1, 0, %0;", edit_reg(k->bad), edit_reg(k->limit));
     if (mem->extent == PTX_EXTENT_PLAIN && mem->unless)
         BEFORE(k, at, "@%1 mov.pred %0, 0;", edit_reg(k->bad), *mem->unless);
@@ -169,7 +227,7 @@ static void check_shadow_whole(struct check_func *k, uint32_t at, const struct c
     struct ptx_operand guard = {.kind = PTX_SINK};
     if (s->guard != PTX_NONE)
         guard = edit_guard(s);
-    count_bytes(k, at, &a->mem);
+    count_bytes(k, at, a);
     check_shadow_access(k, at, k->t, 1, guard, k->bad, false);
     BEFORE(k, at, "add.u64 %0, %1, %2;\nsub.u64 %0, %0, 1;", edit_reg(k->root), edit_reg(k->t),
            edit_reg(k->limit));
@@ -181,10 +239,18 @@ static void check_shadow_whole(struct check_func *k, uint32_t at, const struct c
 }
 
 // Sets k->t to the address, k->limit to the bytes, k->ok if the access is inside, and k->bad if it has to be
-// judged.
-static void check_one(struct check_func *k, uint32_t at, const struct check_access *a)
+// judged. `quickly`: k->bad may be set for an access that is right, and then the rest is not set.
+static void check_one(struct check_func *k, uint32_t at, const struct check_access *a, bool quickly)
 {
     struct check_range range = {0};
+    if (check_is_box(a)) {
+        (quickly ? check_box_quickly : check_box)(k, at, a);
+        return;
+    }
+    if (a->mem.extent == PTX_EXTENT_DESCRIPTOR) {
+        check_described(k, at, a);
+        return;
+    }
     check_address(k, at, a->mem.addr);
     if (check_by_shadow(k, a->root)) {
         check_shadow_whole(k, at, a);
@@ -194,7 +260,7 @@ static void check_one(struct check_func *k, uint32_t at, const struct check_acce
         check_lookup(k, EDIT_BEFORE, at, edit_reg(k->t), k->base, k->size);
     else
         check_set_bounds(k, EDIT_BEFORE, at, a->root, k->base, k->size);
-    count_bytes(k, at, &a->mem);
+    count_bytes(k, at, a);
     BEFORE(
         k, at,
         "sub.u64 %0, %1, %2;\nsetp.gt.u64 %3, %0, %4;\nsub.u64 %0, %4, %0;\nsetp.gt.or.u64 %3, %5, %0, %3;\n"
@@ -212,8 +278,14 @@ static void check_one(struct check_func *k, uint32_t at, const struct check_acce
 static void ask_about(struct check_func *k, uint32_t at, const struct check_access *a)
 {
     const int64_t most = UINT16_MAX;
-    check_prepare(k, at, a, true);
-    if (a->mem.extent == PTX_EXTENT_COUNTED || a->mem.extent == PTX_EXTENT_TILE || a->mem.bytes > most) {
+    if (check_is_box(a))
+        check_prepare_box(k, at, a);
+    else if (a->mem.extent == PTX_EXTENT_DESCRIPTOR)
+        check_prepare_described(k, at, a);
+    else
+        check_prepare(k, at, a, true);
+    if (a->mem.extent == PTX_EXTENT_COUNTED || a->mem.extent == PTX_EXTENT_TILE ||
+        a->mem.extent == PTX_EXTENT_TENSOR || a->mem.extent == PTX_EXTENT_DESCRIPTOR || a->mem.bytes > most) {
         // The width has 16 bits. Of a longer access that starts inside, the last bytes are judged.
         BEFORE(k, at,
                "sub.u64 %0, %1, %2;\nsetp.lt.u64 %3, %0, %4;\nsetp.gt.and.u64 %3, %5, %6, %3;\n"
@@ -245,7 +317,7 @@ void check_emit_whole(struct check_func *k, struct check_whole *w)
     w->perform = edit_new_label(e);
     w->past = edit_new_label(e);
     for (uint32_t i = 0; i < w->n; i++) {
-        check_one(k, at, &k->whole_accesses.items[w->first + i]);
+        check_one(k, at, &k->whole_accesses.items[w->first + i], true);
         if (w->n > 1)
             BEFORE(k, at, i ? "or.pred %0, %0, %1;" : "mov.pred %0, %1;", edit_reg(k->any), edit_reg(k->bad));
     }
@@ -257,26 +329,80 @@ void check_emit_whole(struct check_func *k, struct check_whole *w)
     edit_place_label(e, at + 1, w->past);
 }
 
-// The barrier that receives the number of bytes, NULL if there is none.
-static const struct check_access *barrier_of(const struct check_func *k, const struct check_whole *w)
+// Finds the barrier that receives the number of bytes of a copy.
+static bool find_barrier(const struct check_func *k, const struct ptx_stmt *s, struct ptx_mem *barrier)
 {
-    const struct check_access *last = &k->whole_accesses.items[w->first + w->n - 1];
-    bool counts = ptx_form_has(k->f->stmts[w->stmt].form, PTX_MOD_MBARRIER_COMPLETE_TX_BYTES);
-    return counts && w->n > 1 && last->mem.atomic && last->mem.bytes == 8 ? last : NULL;
+    struct ptx_mem mem[PTX_MAX_MEM];
+    unsigned n = ptx_stmt_mem(k->f, s, mem);
+    if (n < 2 || !ptx_form_has(s->form, PTX_MOD_MBARRIER_COMPLETE_TX_BYTES) || !mem[n - 1].atomic ||
+        mem[n - 1].bytes != 8)
+        return false;
+    *barrier = mem[n - 1];
+    return true;
+}
+
+// Returns the operand that says which blocks of the cluster a copy is made to, NULL if it says none.
+static const struct ptx_operand *find_blocks(const struct ptx_stmt *s, const struct ptx_mem *barrier)
+{
+    const struct ptx_operand *o = ptx_next(barrier->addr), *end = s->operands + s->nslots;
+    if (!ptx_form_has(s->form, PTX_MOD_MULTICAST_CLUSTER))
+        return NULL;
+    while (o < end && ptx_is_group(o))  // offsets of pixels
+        o = ptx_next(o);
+    return o < end ? o : NULL;
+}
+
+// Each block that a copy is made to has a barrier at the same place as this one.
+static const char complete_all[] =
+    "mov.u32 %0, 0;\ncvt.u32.u64 %1, %2;\ncvt.u32.u16 %3, %5;\n"
+    "next:\nand.b32 %6, %3, 1;\nsetp.ne.u32 %7, %6, 0;\n"
+    "@%7 mapa.shared::cluster.u32 %6, %1, %0;\n"
+    "@%7 mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%6], %4;\n"
+    "shr.u32 %3, %3, 1;\nadd.u32 %0, %0, 1;\nsetp.ne.u32 %7, %3, 0;\n@%7 bra next;\n";
+
+// Whether the barrier is certain to be one of the thread's own block.
+static bool is_own(const struct check_func *k, uint32_t stmt, const struct ptx_mem *barrier)
+{
+    struct roots_of root = roots_address(k->roots, stmt, barrier->addr);
+    return root.kind == ROOTS_VARIABLE && roots_space(k->roots->m, root) == PTX_SPACE_SHARED;
 }
 
 static void complete(struct check_func *k, uint32_t at, const struct check_whole *w)
 {
-    const struct check_access *barrier = barrier_of(k, w), *data = &k->whole_accesses.items[w->first];
-    if (!barrier)
+    const struct ptx_stmt *s = &k->f->stmts[w->stmt];
+    const struct check_access *data = &k->whole_accesses.items[w->first], *last = data + w->n - 1;
+    struct ptx_mem barrier;
+    if (!find_barrier(k, s, &barrier))
         return;
-    // k->bad is what was said of the barrier, which is the last access.
-    BEFORE(k, at, "@%0 bra %1;", edit_reg(k->bad), edit_sym(w->past));
-    count_bytes(k, at, &data->mem);
+    // k->bad is what was said of the last access.
+    if (last->mem.addr == barrier.addr)
+        BEFORE(k, at, "@%0 bra %1;", edit_reg(k->bad), edit_sym(w->past));
+    if (data->mem.addr == barrier.addr)  // nothing else can be wrong
+        return;
+    count_bytes(k, at, data);
     BEFORE(k, at, "cvt.u32.u64 %0, %1;", edit_reg(k->x), edit_reg(k->limit));
-    check_address(k, at, barrier->mem.addr);
-    BEFORE(k, at, "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;", edit_reg(k->t),
-           edit_reg(k->x));
+    check_address(k, at, barrier.addr);
+    const struct ptx_operand *blocks = find_blocks(s, &barrier);
+    if (blocks)
+        BEFORE(k, at, complete_all, edit_reg(k->slot), edit_reg(k->narrow_base), edit_reg(k->t),
+               edit_reg(k->narrow_limit), edit_reg(k->x), *blocks, edit_reg(k->verdict), edit_reg(k->ok));
+    else if (is_own(k, w->stmt, &barrier))
+        BEFORE(k, at, "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;", edit_reg(k->t),
+               edit_reg(k->x));
+    else
+        BEFORE(k, at, "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;", edit_reg(k->t),
+               edit_reg(k->x));
+}
+
+// What the instruction would have written is 0, and a wait is over.
+static void clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s)
+{
+    const struct ptx_operand *to = ptx_operand(s, 0);
+    bool waits = s->form->id == PTX_OP_MBARRIER_TEST_WAIT || s->form->id == PTX_OP_MBARRIER_TRY_WAIT;
+    if (!waits)
+        check_clear(k, at, s, PTX_NONE);
+    else if (to->kind == PTX_REG)
+        BEFORE(k, at, "mov.pred %0, 1;", *to);
 }
 
 static void emit_slow(struct check_func *k, const struct check_whole *w)
@@ -289,7 +415,7 @@ static void emit_slow(struct check_func *k, const struct check_whole *w)
     for (uint32_t i = 0; i < w->n; i++) {
         const struct check_access *a = &k->whole_accesses.items[w->first + i];
         uint32_t next = edit_new_label(e);
-        check_one(k, at, a);
+        check_one(k, at, a, false);
         BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(next));
         ask_about(k, at, a);
         BEFORE(k, at, "or.pred %0, %0, %1;", edit_reg(k->any), edit_reg(k->bad));
@@ -298,7 +424,7 @@ static void emit_slow(struct check_func *k, const struct check_whole *w)
     if (is_warp(s))
         vote(k, at, k->any);
     BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->any), edit_sym(w->perform));
-    check_clear(k, at, s, PTX_NONE);
+    clear(k, at, s);
     complete(k, at, w);
     BEFORE(k, at, "bra %0;", edit_sym(w->past));
 }

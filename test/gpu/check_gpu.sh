@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # --mode=check on a real GPU: random kernels of every class (test/guard/check_classes.sh), programs with
-# errors and their twins (check_apart.sh, check_mode.sh, check_spaces.sh,
-# check_proofs.sh, check_kheap.sh, check_memory.sh,
-# check_races.sh, check_linked.sh, check_graphs.sh), and random kernels whose reports and results must be
-# those of the CPU device. The table goes to the file SECTION names, if any:
+# errors and their twins (the scripts below), and random kernels whose reports and results must be those of
+# the CPU device. The table goes to the file SECTION names, if any:
 # bench/section check-errors-gpu <FILE puts it into doc/results.md.
-scripts="check_apart check_mode check_spaces check_proofs check_kheap check_memory check_races check_linked"
-scripts+=" check_graphs"
+scripts="check_mode check_spaces check_proofs check_certain check_kheap check_memory check_races"
+scripts+=" check_linked check_graphs check_strays check_children check_apart check_collective"
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }

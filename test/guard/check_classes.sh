@@ -28,6 +28,6 @@ while read -r program class proofs; do
     fi
 done < <(printf '%s\n' check_classes\ {adjacent,far,freed,late,idioms,misaligned}\ {on,off} \
     check_classes\ heap-{adjacent,far,freed,late,idioms,misaligned}\ {on,off} \
-    check_places\ {shared,local,constant,parameter}\ {on,off} check_wholes\ {matrices,copies}\ {on,off})
+    check_places\ {shared,local,constant,parameter}\ {on,off} check_wholes\ {matrices,copies,boxes}\ {on,off})
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

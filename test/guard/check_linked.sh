@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# --mode=check: errors in kernels of each of several PTX texts that the driver links.
+# --mode=check: errors in kernels of each of several PTX texts that the driver links, and in a function that
+# is called from another text.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
@@ -26,14 +27,29 @@ extern "C" __global__ void second(int *a, int n)
         a[threadIdx.x] += b[127 - threadIdx.x];
 }
 CU
-for name in first second; do
+cat >"$T/caller.cu" <<'CU'
+extern __device__ void set(int *a, int i);
+extern "C" __global__ void first(int *a, int n)
+{
+    if (threadIdx.x < n)
+        set(a, threadIdx.x);
+}
+CU
+{
+    printf '__device__ __noinline__ void set(int *a, int i)\n{\n    a[i] = 1;\n}\n'
+    cat "$T/second.cu"
+} >"$T/callee.cu"
+for name in first second caller callee; do
     nvcc -rdc=true -ptx -lineinfo -arch=compute_75 -o "$T/$name.ptx" "$T/$name.cu" || exit 1
 done
 cc -g -Isrc -o "$T/check_linked" test/guard/check_linked.c -L"$BUILD/lib/moat" -lcuda || exit 1
 
+texts='first second'
 run() {  # run good|bad
-    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$T/check_linked" "$T/first.ptx" \
-        "$T/second.ptx" "$1" >"$T/log" 2>&1 </dev/null
+    # shellcheck disable=SC2086
+    set -- $texts "$1"
+    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$T/check_linked" "$T/$1.ptx" \
+        "$T/$2.ptx" "$3" >"$T/log" 2>&1 </dev/null
     status=$?
 }
 
@@ -58,5 +74,14 @@ verdict $? 'the second text'
 run bad
 [ "$status" = 97 ] && grep -q 'in kernel second .*second.cu:7$' "$T/log"
 verdict $? 'from the cache'
+for texts in 'caller callee' 'callee caller'; do
+    run good
+    [ "$status" = 0 ] && ! grep -q ERROR "$T/log"
+    verdict $? "good, $texts"
+    run bad
+    [ "$status" = 97 ] && grep -q 'in kernel first .*callee.cu:3$' "$T/log" &&
+        grep -q '^launched by cuLaunchKernel at' "$T/log"
+    verdict $? "the function that is called, $texts"
+done
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

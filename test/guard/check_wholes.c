@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // check_wholes SEED CASES CLASS: makes random kernels for --mode=check, as check_classes.c does, with
 // instructions that are left out as a whole if one end is outside of its buffer or variable. CLASS is
-// matrices or copies. It prints what moat must report for each case, with - for what it does not say, and
-// where a wrong instruction has changed something. A kernel that waits for a barrier must end.
+// matrices, copies or boxes; CHECK_RANDOM_KIND, a number of enum kind: all cases are of it. It prints what
+// moat must report for each case, with - for what it does not say, and where a wrong instruction has
+// changed something. A kernel that waits for a barrier must end.
 #include "check_random.h"
 
 enum { BATCH = 20, LINE = 1000, WARP = 32, NEAR = 64, MOST = 4096 };
@@ -18,6 +19,11 @@ enum kind {
     TO_GLOBAL,
     REDUCE,
     ST_ASYNC,
+    RED_ASYNC,
+    COPIES,
+    BOX_LOAD = COPIES,
+    BOX_STORE,
+    BOX_ADD,
     KINDS
 };
 
@@ -30,7 +36,18 @@ struct plan {
     uint32_t size[2];  // of the shared variable, and of the buffer
     int64_t offset[2];
     CUdeviceptr buffer;
+    unsigned pitch, rows;  // of the matrix that a box is part of, in floats; of it that the map has
 };
+
+static bool is_box(const struct plan *p)
+{
+    return p->kind >= BOX_LOAD;
+}
+
+static bool waits(const struct plan *p)
+{
+    return p->kind == TO_SHARED || p->kind == ST_ASYNC || p->kind == RED_ASYNC || p->kind == BOX_LOAD;
+}
 
 static const char *end_of(const struct plan *p)
 {
@@ -92,23 +109,39 @@ static void put_async(const struct plan *p)
 static void put_bulk(const struct plan *p, unsigned n)
 {
     put("    @!%%one bra past_%u;\n    mov.u32 %%i, %u;\n", n, p->count);
-    if (p->kind == TO_SHARED || p->kind == ST_ASYNC)
+    if (waits(p))
         put("    mbarrier.arrive.expect_tx.shared.b64 %%x, [bar_%u], %u;\n", n, p->count);
+    // The barrier and the target of the only block, as a cluster names them.
+    if (p->kind == ST_ASYNC || p->kind == RED_ASYNC)
+        put("    mapa.shared::cluster.u32 %%s, %%s, 0;\n    mov.u32 %%b, bar_%u;\n"
+            "    mapa.shared::cluster.u32 %%b, %%b, 0;\n",
+            n);
     put("    .loc 1 %u 0\n", p->line);
     if (p->kind == TO_SHARED)
         put("    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%%s], [%%g], %%i, "
             "[bar_%u];\n",
             n);
     else if (p->kind == ST_ASYNC)
-        put("    st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%%s], %%i, [bar_%u];\n", n);
+        put("    st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%%s], %%i, [%%b];\n");
+    else if (p->kind == RED_ASYNC)
+        put("    red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%%s], %%i, "
+            "[%%b];\n");
+    else if (p->kind == BOX_LOAD)
+        put("    cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%%s], "
+            "[%%map, {%%cx, %%cy}], [bar_%u];\n",
+            n);
+    else if (is_box(p))
+        put("    cp%s.async.bulk.tensor.2d.global.shared::cta%s.tile.bulk_group [%%map, {%%cx, %%cy}], "
+            "[%%s];\n",
+            p->kind == BOX_ADD ? ".reduce" : "", p->kind == BOX_ADD ? ".add" : "");
     else
         put("    cp%s.async.bulk.global.shared::cta.bulk_group%s [%%g], [%%s], %%i;\n",
             p->kind == REDUCE ? ".reduce" : "", p->kind == REDUCE ? ".add.u32" : "");
     put("    .loc 1 1 0\n");
-    if (p->kind == TO_GLOBAL || p->kind == REDUCE)
+    if (!waits(p))
         put("    cp.async.bulk.commit_group;\n    cp.async.bulk.wait_group 0;\n");
     put("past_%u:\n", n);
-    if (p->kind == TO_SHARED || p->kind == ST_ASYNC)
+    if (waits(p))
         put("wait_%u:\n    mbarrier.try_wait.parity.shared.b64 %%done, [bar_%u], 0;\n    @!%%done bra "
             "wait_%u;\n",
             n, n, n);
@@ -119,11 +152,14 @@ static void put_kernel(const struct plan *p, unsigned n)
     put(".shared .align 128 .b8 before_%u[%u];\n.shared .align 128 .b8 target_%u[%u];\n"
         ".shared .align 128 .b8 after_%u[%u];\n.shared .align 8 .b64 bar_%u;\n",
         n, NEAR, n, p->size[0], n, NEAR, n);
-    put(".visible .entry kernel_%u(.param .u64 buffer, .param .u64 out, .param .u64 so, .param .u64 go)\n{\n"
-        "    .reg .u64 %%g, %%x, %%m, %%f, %%out, %%so;\n    .reg .u32 %%s, %%t, %%i;\n    .reg .b32 "
+    put(".visible .entry kernel_%u(.param .u64 buffer, .param .u64 out, .param .u64 so, .param .u64 go, "
+        ".param .align 64 .b8 map[128])%s\n{\n"
+        "    .reg .u64 %%g, %%x, %%m, %%f, %%out, %%so, %%map;\n    .reg .u32 %%s, %%t, %%i, %%b, %%cx, "
+        "%%cy;\n"
+        "    .reg .b32 "
         "%%r<8>;\n"
         "    .reg .f32 %%f<8>;\n    .reg .pred %%one, %%done;\n",
-        n);
+        n, p->kind == ST_ASYNC || p->kind == RED_ASYNC ? " .explicitcluster .reqnctapercluster 1, 1, 1" : "");
     for (unsigned i = 0; i < 8; i++)
         put("    mov.b32 %%r%u, 0x12121212;\n    mov.f32 %%f%u, 0f3F800000;\n", i, i);
     put("    mov.u64 %%m, 0;\n    mov.u64 %%f, 0x5555555555555555;\n    mov.u32 %%t, %%tid.x;\n"
@@ -134,6 +170,11 @@ static void put_kernel(const struct plan *p, unsigned n)
         "    mov.u32 %%s, target_%u;\n    add.s32 %%s, %%s, %%i;\n    ld.param.u64 %%g, [buffer];\n"
         "    cvta.to.global.u64 %%g, %%g;\n    ld.param.u64 %%x, [go];\n    add.s64 %%g, %%g, %%x;\n",
         n);
+    // Of a box, the offset is that of its first element, in bytes from the start of the matrix.
+    if (is_box(p))
+        put("    cvt.u32.u64 %%cx, %%x;\n    div.s32 %%cy, %%cx, %u;\n    rem.s32 %%cx, %%cx, %u;\n"
+            "    div.s32 %%cx, %%cx, 4;\n    mov.u64 %%map, map;\n    cvta.param.u64 %%map, %%map;\n",
+            p->pitch * 4, p->pitch * 4);
     switch (p->kind) {
     case LDMATRIX:
     case STMATRIX: put_rows(p); break;
@@ -173,6 +214,7 @@ static void set_shape(struct plan *p)
         p->count = widths[dice(3)];
         p->area = WARP * p->count;
         break;
+    case RED_ASYNC:
     case ST_ASYNC: p->area = p->step = p->count = 4; break;
     default: p->area = p->count = 16 * (1 + dice(32)); break;
     }
@@ -180,15 +222,61 @@ static void set_shape(struct plan *p)
 
 static bool may_be(const struct plan *p, bool global)
 {
-    return p->kind >= CP_ASYNC && p->kind != ST_ASYNC      ? true
-           : p->kind == WMMA_LOAD || p->kind == WMMA_STORE ? true
-                                                           : !global;
+    return p->kind >= CP_ASYNC && p->kind != ST_ASYNC && p->kind != RED_ASYNC ? true
+           : p->kind == WMMA_LOAD || p->kind == WMMA_STORE                    ? true
+                                                                              : !global;
 }
 
-static struct plan plan_case(unsigned number, bool copies)
+// A box of 8 rows of 16 or 32 floats in a matrix of which the buffer has fewer rows than the map, or in one
+// that ends in the middle of the box. The rows of the box that are outside of the map count for nothing.
+static void plan_box(struct plan *p)
 {
-    struct plan p = {.kind = copies ? CP_ASYNC + dice(KINDS - MATRICES) : dice(MATRICES),
-                     .line = LINE + number};
+    unsigned width = 16 << dice(2), have, x, y;
+    p->count = 8 * width * 4;
+    p->pitch = width + 4 * dice(8);
+    have = 8 + dice(8);
+    p->bad = dice(4) > 0;
+    p->global = dice(2);
+    p->size[0] = p->count + 128 * dice(3);
+    p->size[1] = ((have - 1) * p->pitch + width) * 4;
+    p->stride = width;
+    y = dice(have - 8 + 1);
+    p->rows = have;
+    if (p->bad && p->global) {
+        p->rows = have + 8;
+        y = have - 8 + 1 + dice(8);
+    } else if (dice(3) == 0) {
+        y = have - 4;  // the map ends in the box
+    }
+    // The buffer ends with the last row of the box, not with that of the pitch.
+    x = 4 * dice(width / 8);
+    p->offset[1] = ((int64_t)y * p->pitch + x) * 4;
+    p->offset[0] =
+        p->bad && !p->global ? (dice(2) ? -128 : (int64_t)(p->size[0] - p->count) / 128 * 128 + 128) : 0;
+    p->area = p->count;
+    p->step = 128;
+}
+
+enum class { IS_MATRICES, IS_COPIES, IS_BOXES };
+
+static enum kind choose_kind(enum class class)
+{
+    static const struct {
+        enum kind first, end;
+    } kinds[] = {
+        [IS_MATRICES] = {LDMATRIX, MATRICES}, [IS_COPIES] = {CP_ASYNC, COPIES}, [IS_BOXES] = {COPIES, KINDS}};
+    const char *only = getenv("CHECK_RANDOM_KIND");
+    enum kind kind = kinds[class].first + dice(kinds[class].end - kinds[class].first);
+    return only ? (enum kind)atoi(only) : kind;
+}
+
+static struct plan plan_case(unsigned number, enum class class)
+{
+    struct plan p = {.kind = choose_kind(class), .line = LINE + number};
+    if (is_box(&p)) {
+        plan_box(&p);
+        return p;
+    }
     set_shape(&p);
     p.global = may_be(&p, true) && dice(2);
     p.bad = dice(4) > 0;
@@ -210,11 +298,26 @@ static bool reads(const struct plan *p)
     case LDMATRIX:
     case WMMA_LOAD: return true;
     case CP_ASYNC:
+    case BOX_LOAD:
     case TO_SHARED: return p->global;
+    case BOX_STORE:
+    case BOX_ADD:
     case TO_GLOBAL:
     case REDUCE: return !p->global;
     default: return false;
     }
+}
+
+// Fills a tensor map of `rows` rows.
+static void describe(const struct plan *p, unsigned rows, CUtensorMap *map)
+{
+    cuuint64_t size[2] = {p->stride, rows}, pitch[1] = {p->pitch * 4};
+    cuuint32_t box[2] = {p->stride, 8}, step[2] = {1, 1};
+    if (is_box(p))
+        NEED(d.cuTensorMapEncodeTiled(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, (void *)(uintptr_t)p->buffer,
+                                      size, pitch, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                      CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                                      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
 static void run_case(CUmodule module, struct plan *p, unsigned n, CUdeviceptr out)
@@ -227,10 +330,12 @@ static void run_case(CUmodule module, struct plan *p, unsigned n, CUdeviceptr ou
     NEED(d.cuModuleGetFunction(&kernel, module, name));
     NEED(d.cuMemAlloc_v2(&p->buffer, p->size[1]));
     NEED(d.cuMemsetD8_v2(p->buffer, 77, p->size[1]));
-    void *arguments[] = {&p->buffer, &out, &p->offset[0], &p->offset[1]};
+    static CUtensorMap map;
+    void *arguments[] = {&p->buffer, &out, &p->offset[0], &p->offset[1], &map};
     // A right launch before, which must decide nothing for the other.
     int64_t none = 0;
-    void *right[] = {&p->buffer, &out, &none, &none};
+    void *right[] = {&p->buffer, &out, &none, &none, &map};
+    describe(p, p->rows, &map);
     NEED(d.cuLaunchKernel(kernel, 1, 1, 1, WARP, 1, 1, 0, NULL, right, NULL));
     NEED(d.cuCtxSynchronize());
     NEED(d.cuMemsetD8_v2(p->buffer, 77, p->size[1]));
@@ -259,14 +364,14 @@ static void run_case(CUmodule module, struct plan *p, unsigned n, CUdeviceptr ou
     NEED(d.cuMemFree_v2(p->buffer));
 }
 
-static void run_batch(unsigned first, unsigned count, bool copies, CUdeviceptr out)
+static void run_batch(unsigned first, unsigned count, enum class class, CUdeviceptr out)
 {
     struct plan plans[BATCH];
     CUmodule module;
     used = 0;
     put(".version 8.1\n.target sm_90\n.address_size 64\n.file 1 \"random.cu\"\n");
     for (unsigned i = 0; i < count; i++) {
-        plans[i] = plan_case(first + i, copies);
+        plans[i] = plan_case(first + i, class);
         put_kernel(&plans[i], i);
     }
     if (getenv("CHECK_RANDOM_TEXT"))
@@ -293,8 +398,11 @@ int main(int argc, char **argv)
     NEED(d.cuDevicePrimaryCtxRetain(&context, 0));
     NEED(d.cuCtxSetCurrent(context));
     NEED(d.cuMemAlloc_v2(&out, 8));
+    enum class class = !strcmp(argv[3], "copies")  ? IS_COPIES
+                       : !strcmp(argv[3], "boxes") ? IS_BOXES
+                                                   : IS_MATRICES;
     for (unsigned i = 0; i < cases; i += BATCH)
-        run_batch(i, cases - i < BATCH ? cases - i : BATCH, !strcmp(argv[3], "copies"), out);
+        run_batch(i, cases - i < BATCH ? cases - i : BATCH, class, out);
     printf("done %u\n", cases);
     return 0;
 }
