@@ -29,6 +29,7 @@ static struct lock lock = LOCK_INIT(FENCE_MEMORY);
 static struct fence_partition partitions[CONTEXT_DEVICES];
 static bool failed[CONTEXT_DEVICES];  // there is no partition and will be none
 static _Atomic unsigned npartitions;  // partitions
+static _Atomic uint64_t bytes_held;   // the memory of all partitions; relaxed: a number that stands alone
 static struct block *waiting;         // freed in stream order
 static _Atomic uint64_t waits;        // how many; relaxed: a hint
 static struct slab_pool pool = SLAB_POOL(struct block);
@@ -51,6 +52,7 @@ void fence_memory_after_fork(void)
     }
     waiting = NULL;
     waits = 0;
+    bytes_held = 0;
     npartitions = 0;
     closed = false;
     at_gate = 0;
@@ -137,9 +139,11 @@ static CUresult grow(struct fence_partition *p, struct context *ctx, uint64_t by
     uint64_t generation = p->generation;
     CUstreamCaptureMode mode = context_capture_relax();
     close_gate();
+    uint64_t top = p->top;
     CUresult r = fence_host_wait_all(ctx);
     if (!r)
         r = fence_partition_grow(p, bytes);
+    atomic_fetch_add_explicit(&bytes_held, p->top - top, memory_order_relaxed);
     atomic_store(&closed, false);
     context_capture_restore(mode);
     if (p->generation != generation)
@@ -338,6 +342,11 @@ uint64_t fence_memory_held(void)
         held = p->top - p->base - KFENCE_ZONE - p->space.taken;
     lock_give(&lock);
     return held;
+}
+
+uint64_t fence_memory_bytes(void)
+{
+    return atomic_load_explicit(&bytes_held, memory_order_relaxed);
 }
 
 struct ending {

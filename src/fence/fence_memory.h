@@ -18,6 +18,7 @@ enum mode_what fence_memory_ask(uint64_t address, struct mode_answer *answer);
 void fence_memory_poll(void);
 void fence_memory_context_gone(CUcontext context);
 uint64_t fence_memory_held(void);
+uint64_t fence_memory_bytes(void);  // device memory that the partitions hold; no lock
 
 // Returns the partition of ctx's device, which is made when it is first needed; NULL if there is none. ctx is
 // current.
