@@ -24,9 +24,10 @@ static void print_client(struct out *o, const struct mps_client *client, const s
 {
     out_fmt(o, "%-9d%-9d", client->server, client->pid);
     // What the process says of itself is less than what the driver takes for it.
-    print_memory(o, client->memory_known || file, client->memory_known ? client->memory
-                                                  : file               ? file->values[CLIENT_HELD]
-                                                                       : 0);
+    print_memory(o, client->memory_known || file,
+                 client->memory_known ? client->memory
+                 : file               ? file->values[CLIENT_HELD]
+                                      : 0);
     if (file)
         out_fmt(o, "%-8s%-11llu", "yes", (unsigned long long)file->values[CLIENT_CONTAINED]);
     else

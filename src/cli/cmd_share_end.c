@@ -27,8 +27,8 @@ static int end(const struct mps_client *client)
     }
     struct out o;
     out_to_file(&o, stdout);
-    out_fmt(&o, "client %d of server %d has ended its work; its process gets error 810 from now on\n", client->pid,
-            client->server);
+    out_fmt(&o, "client %d of server %d has ended its work; its process gets error 810 from now on\n",
+            client->pid, client->server);
     return cli_close(&o, CLI_OK);
 }
 

@@ -42,10 +42,13 @@ int cmd_share_limits(const struct options *options, int argc, char **argv)
     if (status)
         return status;
     out_to_file(&o, stdout);
-    out_fmt(&o, "%-38s%d (compute capability 7.0 and later)\n", "clients of a server:", MPS_CLIENTS_OF_SERVER);
+    out_fmt(&o, "%-38s%d (compute capability 7.0 and later)\n",
+            "clients of a server:", MPS_CLIENTS_OF_SERVER);
     out_fmt(&o, "%-38s%s\n", "users of a server:", "1, the one who started it");
     status = print_settings(&o);
-    out_lit(&o, "A mistake of a client without a fence ends all clients. A client that is killed while its kernel\n"
-                "never ends keeps new ones out, until `moat share restart`.\n");
+    out_lit(
+        &o,
+        "A mistake of a client without a fence ends all clients. A client that is killed while its kernel\n"
+        "never ends keeps new ones out, until `moat share restart`.\n");
     return cli_close(&o, status);
 }

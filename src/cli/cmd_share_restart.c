@@ -51,8 +51,8 @@ static int restart(const struct mps_clients *c, const struct options *options)
     enum mps_probe now = mps_probe(options->driver, why, sizeof why);
     if (now == MPS_ACCEPTS)
         return CLI_OK;
-    return cli_error("the server was restarted, and still accepts no client%s%s", now == MPS_UNKNOWN ? ": " : "",
-                     now == MPS_UNKNOWN ? why : "");
+    return cli_error("the server was restarted, and still accepts no client%s%s",
+                     now == MPS_UNKNOWN ? ": " : "", now == MPS_UNKNOWN ? why : "");
 }
 
 static int say(const char *text)
@@ -71,9 +71,10 @@ static int restart_if_allowed(const struct options *options)
         return status;
     size_t running = mps_share_running(&clients);
     if (running && !options->share_force)
-        status = cli_error("the server refuses new clients, but %zu client%s still run%s on it; --share-force ends "
-                           "them",
-                           running, running == 1 ? "" : "s", running == 1 ? "s" : "");
+        status = cli_error(
+            "the server refuses new clients, but %zu client%s still run%s on it; --share-force ends "
+            "them",
+            running, running == 1 ? "" : "s", running == 1 ? "s" : "");
     else
         status = restart(&clients, options);
     mps_clients_free(&clients);

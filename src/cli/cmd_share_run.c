@@ -28,7 +28,8 @@ int cmd_share_run(const struct options *options, int argc, char **argv)
     if (argc < 2)
         return cli_error("no program given; `moat help share run` says more");
     if (!(options->mode >> OPTION_MODE_FENCE & 1))
-        return cli_error("`moat share run` runs programs with --mode=fence, with other modes beside it at most");
+        return cli_error(
+            "`moat share run` runs programs with --mode=fence, with other modes beside it at most");
     int status = mps_share_open(&folder, options, options->device == OPTION_DEVICE_CPU, 1, argv);
     status = status ? status : join(&folder, options);
     if (status)

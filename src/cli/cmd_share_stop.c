@@ -22,6 +22,7 @@ int cmd_share_stop(const struct options *options, int argc, char **argv)
     if (status && !options->share_force)
         return status;
     if (running && !options->share_force)
-        return cli_error("%zu client%s would be ended; --share-force ends them", running, running == 1 ? "" : "s");
+        return cli_error("%zu client%s would be ended; --share-force ends them", running,
+                         running == 1 ? "" : "s");
     return mps_share_quit(options->share_force ? FORCED_SECONDS : SECONDS);
 }

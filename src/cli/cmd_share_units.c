@@ -10,69 +10,64 @@
 static const struct unit {
     const char *name, *text;
 } units[] = {
-    {"moat-share.service",
-     "[Unit]\n"
-     "Description=CUDA MPS server for fenced programs\n"
-     "\n"
-     "[Service]\n"
-     "Type=forking\n"
-     "PIDFile=%t/moat-share/pipe/nvidia-cuda-mps-control.pid\n"
-     "ExecStart=@MOAT@ share start\n"
-     "ExecStop=@MOAT@ share stop --share-force\n"
-     "Restart=on-failure\n"
-     "\n"
-     "[Install]\n"
-     "WantedBy=default.target\n"},
-    {"moat-tenant@.service",
-     "[Unit]\n"
-     "Description=Fenced program %i\n"
-     "Requires=moat-share.service\n"
-     "After=moat-share.service\n"
-     "\n"
-     "[Service]\n"
-     "Environment=MOAT_TENANT_OPTIONS=\n"
-     "EnvironmentFile=-%h/.config/moat/%i.conf\n"
-     "ExecStart=@MOAT@ share run $MOAT_TENANT_OPTIONS -- %h/.config/moat/%i\n"
-     "Restart=on-failure\n"
-     "\n"
-     "[Install]\n"
-     "WantedBy=default.target\n"},
-    {"moat-share-restart.service",
-     "[Unit]\n"
-     "Description=Restart of an MPS server that refuses new clients\n"
-     "Requires=moat-share.service\n"
-     "After=moat-share.service\n"
-     "\n"
-     "[Service]\n"
-     "Type=oneshot\n"
-     "ExecStart=@MOAT@ share restart\n"},
-    {"moat-share-restart.timer",
-     "[Unit]\n"
-     "Description=Looks whether the MPS server takes new clients\n"
-     "\n"
-     "[Timer]\n"
-     "OnActiveSec=60\n"
-     "OnUnitActiveSec=60\n"
-     "\n"
-     "[Install]\n"
-     "WantedBy=timers.target\n"},
-    {"moat-share-metrics.service",
-     "[Unit]\n"
-     "Description=Metrics of the share for Prometheus\n"
-     "\n"
-     "[Service]\n"
-     "Type=oneshot\n"
-     "ExecStart=/bin/sh -c '@MOAT@ share metrics >%t/moat-share/moat.prom.new && mv %t/moat-share/moat.prom.new %t/moat-share/moat.prom'\n"},
-    {"moat-share-metrics.timer",
-     "[Unit]\n"
-     "Description=Metrics of the share for Prometheus\n"
-     "\n"
-     "[Timer]\n"
-     "OnActiveSec=15\n"
-     "OnUnitActiveSec=15\n"
-     "\n"
-     "[Install]\n"
-     "WantedBy=timers.target\n"},
+    {"moat-share.service", "[Unit]\n"
+                           "Description=CUDA MPS server for fenced programs\n"
+                           "\n"
+                           "[Service]\n"
+                           "Type=forking\n"
+                           "PIDFile=%t/moat-share/pipe/nvidia-cuda-mps-control.pid\n"
+                           "ExecStart=@MOAT@ share start\n"
+                           "ExecStop=@MOAT@ share stop --share-force\n"
+                           "Restart=on-failure\n"
+                           "\n"
+                           "[Install]\n"
+                           "WantedBy=default.target\n"},
+    {"moat-tenant@.service", "[Unit]\n"
+                             "Description=Fenced program %i\n"
+                             "Requires=moat-share.service\n"
+                             "After=moat-share.service\n"
+                             "\n"
+                             "[Service]\n"
+                             "Environment=MOAT_TENANT_OPTIONS=\n"
+                             "EnvironmentFile=-%h/.config/moat/%i.conf\n"
+                             "ExecStart=@MOAT@ share run $MOAT_TENANT_OPTIONS -- %h/.config/moat/%i\n"
+                             "Restart=on-failure\n"
+                             "\n"
+                             "[Install]\n"
+                             "WantedBy=default.target\n"},
+    {"moat-share-restart.service", "[Unit]\n"
+                                   "Description=Restart of an MPS server that refuses new clients\n"
+                                   "Requires=moat-share.service\n"
+                                   "After=moat-share.service\n"
+                                   "\n"
+                                   "[Service]\n"
+                                   "Type=oneshot\n"
+                                   "ExecStart=@MOAT@ share restart\n"},
+    {"moat-share-restart.timer", "[Unit]\n"
+                                 "Description=Looks whether the MPS server takes new clients\n"
+                                 "\n"
+                                 "[Timer]\n"
+                                 "OnActiveSec=60\n"
+                                 "OnUnitActiveSec=60\n"
+                                 "\n"
+                                 "[Install]\n"
+                                 "WantedBy=timers.target\n"},
+    {"moat-share-metrics.service", "[Unit]\n"
+                                   "Description=Metrics of the share for Prometheus\n"
+                                   "\n"
+                                   "[Service]\n"
+                                   "Type=oneshot\n"
+                                   "ExecStart=/bin/sh -c '@MOAT@ share metrics >%t/moat-share/moat.prom.new "
+                                   "&& mv %t/moat-share/moat.prom.new %t/moat-share/moat.prom'\n"},
+    {"moat-share-metrics.timer", "[Unit]\n"
+                                 "Description=Metrics of the share for Prometheus\n"
+                                 "\n"
+                                 "[Timer]\n"
+                                 "OnActiveSec=15\n"
+                                 "OnUnitActiveSec=15\n"
+                                 "\n"
+                                 "[Install]\n"
+                                 "WantedBy=timers.target\n"},
 };
 enum { UNITS = sizeof units / sizeof *units };
 
@@ -95,9 +90,11 @@ int cmd_share_units(const struct options *options, int argc, char **argv)
         return cli_error("the path of moat itself is not known");
     moat[n] = 0;
     if (strpbrk(moat, " \t\n\"'\\%$"))
-        return cli_error("moat lies in a path with characters that units would need in another form: %.200s", moat);
+        return cli_error("moat lies in a path with characters that units would need in another form: %.200s",
+                         moat);
     if (argc > 2)
-        return cli_error("`moat share units` takes the name of one unit, but \"%.60s\" was given too", argv[2]);
+        return cli_error("`moat share units` takes the name of one unit, but \"%.60s\" was given too",
+                         argv[2]);
     bool found = false;
     struct out o;
     out_to_file(&o, stdout);

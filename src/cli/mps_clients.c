@@ -26,7 +26,8 @@ static int take_pids(const struct mps_answer *a, const char *command, int *pids,
     if (n == -E2BIG)
         cli_error("nvidia-cuda-mps-control answers \"%s\" with more than %d processes", command, most);
     else if (n < 0)
-        cli_error("nvidia-cuda-mps-control answers \"%s\" with something else than numbers of processes", command);
+        cli_error("nvidia-cuda-mps-control answers \"%s\" with something else than numbers of processes",
+                  command);
     return n;
 }
 

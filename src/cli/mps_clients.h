@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who shares a GPU: the clients that the MPS servers of a share name, and the fenced processes that have a file
-// in its folder.
+// Who shares a GPU: the clients that the MPS servers of a share name, and the fenced processes that have a
+// file in its folder.
 #ifndef MOAT_CLI_MPS_CLIENTS_H
 #define MOAT_CLI_MPS_CLIENTS_H
 

@@ -102,7 +102,8 @@ static int take(int fd, struct mps_answer *a)
     }
 }
 
-// Waits until the program has ended, not until its output is closed: a daemon that it has started may keep it.
+// Waits until the program has ended, not until its output is closed: a daemon that it has started may keep
+// it.
 static int wait_for(struct child *c, struct mps_answer *a, int seconds)
 {
     long long end = now_ms() + seconds * 1000ll;

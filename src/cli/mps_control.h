@@ -26,8 +26,8 @@ static inline struct str mps_answer_text(const struct mps_answer *a)
 // than fits. In the last two cases it was killed.
 int mps_control_run(char *const argv[], const char *input, int seconds, struct mps_answer *a);
 
-// Gives the control program a command. The variables of the share's folder are set. Returns CLI_OK, or CLI_BAD
-// after a message: it cannot be run, or it says no.
+// Gives the control program a command. The variables of the share's folder are set. Returns CLI_OK, or
+// CLI_BAD after a message: it cannot be run, or it says no.
 int mps_control_ask(struct mps_answer *a, int seconds, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -17,7 +17,8 @@
 static void add_ended(struct client_file *to, const struct client_file *c)
 {
     for (int i = 0; i < CLIENT_VALUES; i++)
-        if (client_value_rows[i].counter && __builtin_add_overflow(to->values[i], c->values[i], &to->values[i]))
+        if (client_value_rows[i].counter &&
+            __builtin_add_overflow(to->values[i], c->values[i], &to->values[i]))
             to->values[i] = UINT64_MAX;
 }
 

@@ -60,6 +60,7 @@ int mps_folder_open(struct mps_folder *f, const struct options *options, bool ma
 
 int mps_folder_export(const struct mps_folder *f)
 {
-    return setenv("CUDA_MPS_PIPE_DIRECTORY", f->pipe, 1) || setenv("CUDA_MPS_LOG_DIRECTORY", f->log, 1) ? -errno
-                                                                                                        : 0;
+    return setenv("CUDA_MPS_PIPE_DIRECTORY", f->pipe, 1) || setenv("CUDA_MPS_LOG_DIRECTORY", f->log, 1)
+               ? -errno
+               : 0;
 }

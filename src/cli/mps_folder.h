@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The folder of a share, which only its user can enter: --share-dir, else moat-share in $XDG_RUNTIME_DIR, else
-// /tmp/moat-share-UID.
+// The folder of a share, which only its user can enter: --share-dir, else moat-share in $XDG_RUNTIME_DIR,
+// else /tmp/moat-share-UID.
 //
 //   FOLDER/pipe      CUDA_MPS_PIPE_DIRECTORY
 //   FOLDER/log       CUDA_MPS_LOG_DIRECTORY
-//   FOLDER/clients   a file of each fenced process (mps/client_file.h), and `ended`: the sums of those that ended
+//   FOLDER/clients   a file of each fenced process (mps/client_file.h), and `ended`, the sums of those that
+//                    have ended
 #ifndef MOAT_CLI_MPS_FOLDER_H
 #define MOAT_CLI_MPS_FOLDER_H
 

@@ -34,7 +34,8 @@ int mps_limits_set(const struct options *options)
         status = mps_control_ask(&a, MPS_SECONDS, "set_default_active_thread_percentage %d",
                                  (int)options->share_percent);
     for (int i = 0; options->share_memory && i < mps_limits_devices() && !status; i++)
-        status = mps_control_ask(&a, MPS_SECONDS, "set_default_device_pinned_mem_limit %d %lluM", i, mib(options));
+        status =
+            mps_control_ask(&a, MPS_SECONDS, "set_default_device_pinned_mem_limit %d %lluM", i, mib(options));
     return status;
 }
 

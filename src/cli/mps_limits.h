@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shares of memory and multiprocessors, by settings of MPS: for all clients of servers that start later, or for
-// one program by its environment. MPS takes the smaller one where both are set.
+// Shares of memory and multiprocessors, by settings of MPS: for all clients of servers that start later, or
+// for one program by its environment. MPS takes the smaller one where both are set.
 #ifndef MOAT_CLI_MPS_LIMITS_H
 #define MOAT_CLI_MPS_LIMITS_H
 

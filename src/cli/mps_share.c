@@ -42,9 +42,10 @@ int mps_share_start(void)
     if (a.status)
         return cli_error("nvidia-cuda-mps-control -d fails with status %d; its log is in the share's folder",
                          a.status);
-    return wait_until(true, &a) ? CLI_OK
-                                : cli_error("nvidia-cuda-mps-control was started and does not answer; its log is "
-                                            "in the share's folder");
+    return wait_until(true, &a)
+               ? CLI_OK
+               : cli_error("nvidia-cuda-mps-control was started and does not answer; its log is "
+                           "in the share's folder");
 }
 
 int mps_share_quit(int seconds)

@@ -5,14 +5,14 @@
 
 #include "cli/mps_clients.h"
 
-// Checks that no operand was given, opens the folder and sets its variables. Returns CLI_OK, or CLI_BAD after a
-// message.
+// Checks that no operand was given, opens the folder and sets its variables. Returns CLI_OK, or CLI_BAD after
+// a message.
 int mps_share_open(struct mps_folder *f, const struct options *options, bool make, int argc, char **argv);
 
 // Starts the control daemon and waits until it answers. Returns CLI_OK, or CLI_BAD after a message.
 int mps_share_start(void);
-// Ends the daemon and its servers, which have `seconds` to end by themselves. Returns CLI_OK, or CLI_BAD after a
-// message.
+// Ends the daemon and its servers, which have `seconds` to end by themselves. Returns CLI_OK, or CLI_BAD
+// after a message.
 int mps_share_quit(int seconds);
 
 // Returns how many of the clients are processes that still run.

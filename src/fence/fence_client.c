@@ -27,7 +27,6 @@ static uint64_t count_of(enum guard_count which)
 
 static void fill(struct client_file *c)
 {
-    c->values[CLIENT_LAUNCHES] = count_of(GUARD_LAUNCHES);
     c->values[CLIENT_FENCED] = count_of(GUARD_FENCE_LAUNCHES);
     c->values[CLIENT_MASKED] = count_of(GUARD_FENCE_MASKED);
     c->values[CLIENT_UNCOVERED] = count_of(GUARD_FENCE_UNCOVERED);

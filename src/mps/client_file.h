@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The file of a fenced process: FOLDER/clients/PID. The process writes it (--share-dir), `moat share` reads it.
+// The file of a fenced process: FOLDER/clients/PID. The process writes it (--share-dir), and `moat share`
+// reads it.
 //
 // It is text of a fixed length, so that one write replaces all of it:
 //

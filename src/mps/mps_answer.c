@@ -83,7 +83,8 @@ bool mps_answer_memory(struct str text, int pid, uint64_t *bytes)
         if (!comma)
             continue;
         size_t n = (size_t)(comma - line.ptr);
-        if (!is_number(trim((struct str){line.ptr, n}), MPS_LARGEST_PID, &process) || process != (uint64_t)pid)
+        if (!is_number(trim((struct str){line.ptr, n}), MPS_LARGEST_PID, &process) ||
+            process != (uint64_t)pid)
             continue;
         // No GPU has 2^40 MiB, and no sum of lines may come around.
         if (!is_number(trim(str_skip(line, n + 1)), 1ull << 40, &mib) || *bytes > UINT64_MAX - (mib << 20))

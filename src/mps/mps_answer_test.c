@@ -25,7 +25,13 @@ static void good_numbers_of_processes(void **state)
 static void bad_numbers_of_processes(void **state)
 {
     int to[3];
-    static const char *const bad[] = {"0", "-1", "17 18", "4194305", "1x", "0x1", "99999999999999999999999",
+    static const char *const bad[] = {"0",
+                                      "-1",
+                                      "17 18",
+                                      "4194305",
+                                      "1x",
+                                      "0x1",
+                                      "99999999999999999999999",
                                       "Cannot find MPS control daemon process"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(pids(bad[i], to, 3), -EINVAL);
@@ -67,10 +73,8 @@ static void bad_memory_comes_around(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_numbers_of_processes),
-        cmocka_unit_test(bad_numbers_of_processes),
-        cmocka_unit_test(good_ends_of_clients),
-        cmocka_unit_test(good_memory),
+        cmocka_unit_test(good_numbers_of_processes), cmocka_unit_test(bad_numbers_of_processes),
+        cmocka_unit_test(good_ends_of_clients),      cmocka_unit_test(good_memory),
         cmocka_unit_test(bad_memory_comes_around),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

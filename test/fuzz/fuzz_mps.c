@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The input is what NVIDIA's control program or nvidia-smi may answer, or what the file of a fenced process may
-// hold: nothing is read behind it, and a file that is accepted is what moat would have written.
+// The input is what NVIDIA's control program or nvidia-smi may answer, or what the file of a fenced process
+// may hold: nothing is read behind it, and a file that is accepted is what moat would have written.
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# moat share over a pretended nvidia-cuda-mps-control (test/share/mps): starts, lists, ends, restarts and stops;
-# and whatever that program prints or does, moat ends with an error that says so, in bounded time and memory.
+# moat share over a pretended nvidia-cuda-mps-control (test/share/mps): starts, lists, ends, restarts and
+# stops; and whatever that program prints or does, moat ends with an error that says so, in bounded time and
+# memory.
 set -u
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
@@ -108,7 +109,10 @@ int cuInit(unsigned flags)
     return access(path, F_OK) ? 0 : 46;
 }
 int cuDeviceGet(int *device, int n) { return 0; }
-int cuDevicePrimaryCtxRetain(void **context, int device) { return getenv("FAKE_ERROR") ? atoi(getenv("FAKE_ERROR")) : 0; }
+int cuDevicePrimaryCtxRetain(void **context, int device)
+{
+    return getenv("FAKE_ERROR") ? atoi(getenv("FAKE_ERROR")) : 0;
+}
 END
 cc -shared -fPIC -o "$T/driver.so" "$T/driver.c" || exit 1
 share restart --driver="$T/driver.so"
