@@ -82,7 +82,7 @@ $ moat options
     now: auto (default)
 --driver=FILE
     load FILE as the CUDA driver (by default the machine's libcuda.so.1, or the CPU device)
-    for: explain,run
+    for: explain,run,share restart
     default: not set
     now: not set (default)
 --dump-after=ANALYSIS
@@ -279,6 +279,26 @@ $ moat options
     for: run
     default: 256
     now: 256 (default)
+--share-dir=DIR
+    keep an MPS server's files in DIR, and what fenced processes count (by default moat-share in $XDG_RUNTIME_DIR, and for `moat run` nowhere)
+    for: run,share clients,share end,share limits,share metrics,share restart,share run,share start,share stop
+    default: not set
+    now: not set (default)
+--share-force
+    stop or restart the MPS server even if that ends clients
+    for: share restart,share stop
+    default: no
+    now: no (default)
+--share-memory=SIZE
+    let a client take at most SIZE bytes of each device, by MPS's own limit
+    for: share run,share start
+    default: not set
+    now: not set (default)
+--share-percent=PERCENT
+    let a client use at most PERCENT of the multiprocessors, by MPS's own limit
+    for: share run,share start
+    default: not set
+    now: not set (default)
 --shared
     link the shared runtime instead of the static one
     for: link-flags
