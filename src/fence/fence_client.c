@@ -29,6 +29,7 @@ static void fill(struct client_file *c)
 {
     c->values[CLIENT_FENCED] = count_of(GUARD_FENCE_LAUNCHES);
     c->values[CLIENT_MASKED] = count_of(GUARD_FENCE_MASKED);
+    c->values[CLIENT_PROVED] = count_of(GUARD_FENCE_PROVED);
     c->values[CLIENT_UNCOVERED] = count_of(GUARD_FENCE_UNCOVERED);
     c->values[CLIENT_REFUSED] = count_of(GUARD_FENCE_REFUSED);
     uint64_t faults = count_of(GUARD_FENCE_FAULTS), records = fence_report_records();

@@ -109,6 +109,16 @@ bool fence_memory_is_here(uint64_t address)
            fence_partition_has(&partitions[ctx->device], address);
 }
 
+struct judge_buffer fence_memory_judged(uint64_t pointer)
+{
+    const struct context *ctx = context_current();
+    const struct fence_partition *p =
+        ctx && ctx->device >= 0 && ctx->device < CONTEXT_DEVICES ? &partitions[ctx->device] : NULL;
+    if (!p || !fence_partition_has(p, pointer))
+        return (struct judge_buffer){.known = false};
+    return (struct judge_buffer){.known = true, .size = p->size, .into = pointer - p->base};
+}
+
 void fence_memory_gate(void)
 {
     // Sequentially consistent, with the stores in close_gate: either this launch sees the gate closed, or
