@@ -35,6 +35,7 @@ static void fill(struct client_file *c)
     uint64_t faults = count_of(GUARD_FENCE_FAULTS), records = fence_report_records();
     c->values[CLIENT_CONTAINED] = faults > records ? faults : records;
     c->values[CLIENT_BUFFERS] = count_of(GUARD_FENCE_BUFFERS);
+    c->values[CLIENT_RETURNED] = count_of(GUARD_FENCE_RETURNED);
     c->values[CLIENT_HELD] = fence_memory_bytes();
 }
 

@@ -213,8 +213,8 @@ static bool is_inside(const struct launch_call *l, const struct pass_check_kerne
     return true;
 }
 
-// Whether a proof says that no access of the launch leaves the partition. A graph's kernels are launched later,
-// and with other parameters perhaps: they keep their fence.
+// Whether a proof says that no access of the launch leaves the partition. A graph's kernels are launched
+// later, and with other parameters perhaps: they keep their fence.
 static bool is_proved(const struct launch_call *l, const struct fence_kernel *c)
 {
     const void *bytes;

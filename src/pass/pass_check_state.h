@@ -319,8 +319,8 @@ void check_shadow_range(struct check_func *k, uint32_t at, const struct check_ra
 int check_module(struct checking *k);
 
 // pass_check_prove.c: proofs of kernels.
-// Builds the proof, and says what it may cover; `p` is zero but for its arena. 0, -ENOMEM, or -E2BIG: there is
-// none.
+// Builds the proof, and says what it may cover; `p` is zero but for its arena. 0, -ENOMEM, or -E2BIG: there
+// is none.
 int check_prove_look(struct flow *flow, struct check_proof *p);
 // Returns the number of an access in the proof, PROOF_NONE if it is not there.
 uint32_t check_prove_find(const struct check_proof *p, uint32_t stmt, unsigned row);

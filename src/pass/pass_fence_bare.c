@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The copy of a kernel without a fence: KFENCE_BARE_PREFIX NAME. It is launched, by moat alone, where the
-// kernel's proof (flow/proof.h) says for the launch that every access lies in the partition, or in the variable
-// that it was meant for, and is aligned. Then the fence would have changed nothing.
+// kernel's proof (flow/proof.h) says for the launch that every access lies in the partition, or in the
+// variable that it was meant for, and is aligned. Then the fence would have changed nothing.
 //
 // Whatever else could end a shared context keeps its kernel from having such a copy: it is a list of what is
 // allowed, so that an instruction which is new to it is not.

@@ -73,8 +73,8 @@ int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan);
 // Adds the kernel's variant to the result: which parameters must point into the partition.
 int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan,
                      const struct pass_check_kernel *bare);
-// pass_fence_bare.c: finds whether a proof at the launch may show that a kernel needs no fence, and then fills
-// the proof of its row. Requires that nothing has been edited. 0 or a negative code.
+// pass_fence_bare.c: finds whether a proof at the launch may show that a kernel needs no fence, and then
+// fills the proof of its row. Requires that nothing has been edited. 0 or a negative code.
 int fence_find_bare(struct fencing *k, uint32_t index, struct pass_check_kernel *row);
 // Code for an access of the plan.
 int fence_mask(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row);
