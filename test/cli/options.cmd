@@ -105,6 +105,11 @@ $ moat options
     for: run
     default: mask
     now: mask (default)
+--fence-keep=SIZE
+    with --mode=fence, keep at most SIZE bytes of freed memory, or a quarter of what buffers have, and give the rest back to the driver
+    for: run
+    default: 256M
+    now: 268435456 (default)
 --fence-silent
     with --mode=fence, contain wrong accesses without a record of them, so that the program gets no error
     for: run
@@ -250,7 +255,7 @@ $ moat options
     default: 100
     now: 100 (default)
 --proofs=on|off|check
-    with --mode=check, leave out checks that a proof at the launch covers (on), or none (off), or report where checks and proofs disagree (check)
+    with --mode=check and fence, leave out what a proof at the launch covers (on), or nothing (off), or with check report where checks and proofs disagree (check)
     for: run
     default: on
     now: on (default)

@@ -85,7 +85,7 @@ running+=($!)
 CUDA_MPS_PIPE_DIRECTORY=$T/moat-share/pipe CUDA_MPS_LOG_DIRECTORY=$T/moat-share/log \
     "$T/tenant" neighbour 60 >"$T/plain" 2>&1 &
 plain=$!
-running+=($plain)
+running+=("$plain")
 wait_for ' yes +[0-9]+ +tenant'
 check $? 'a fenced client is listed'
 wait_for "$plain .* no +- +tenant"
