@@ -528,12 +528,13 @@ bool option_applies(const struct option_row *row, const char *command)
     return !*row->commands || strcmp(command, "options") == 0;
 }
 
-int option_check_command(const struct option_set *set, const char *command)
+int option_check_command(const struct option_set *set, const char *command, const char *also)
 {
     int err = 0;
     for (size_t i = 0; i < set->table->count; i++) {
         const struct option_row *row = &set->table->rows[i];
-        if (set->sources[i].origin != OPTION_BY_COMMAND_LINE || option_applies(row, command))
+        if (set->sources[i].origin != OPTION_BY_COMMAND_LINE || option_applies(row, command) ||
+            (also && option_applies(row, also)))
             continue;
         char name[SHOWN + 8];
         snprintf(name, sizeof name, "--%s", row->key);

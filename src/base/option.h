@@ -112,9 +112,9 @@ int option_load_file(struct option_set *set, const char *path);
 // lists them.
 bool option_applies(const struct option_row *row, const char *command);
 
-// Reports options given on the command line that do not apply to the command; returns -EINVAL if there are
-// any, else 0.
-int option_check_command(const struct option_set *set, const char *command);
+// Reports options given on the command line that apply neither to the command nor to `also`, another one or
+// NULL; returns -EINVAL if there are any, else 0.
+int option_check_command(const struct option_set *set, const char *command, const char *also);
 
 void option_print_value(const struct option_set *set, const struct option_row *row, struct out *o);
 void option_print_source(const struct option_set *set, const struct option_row *row, struct out *o);

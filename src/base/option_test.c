@@ -364,8 +364,8 @@ static void bad_option_of_another_command(void **state)
     start(&f);
     assert_int_equal(ARGS(&f, true, &left, "--level=1", "--self=x"), 0);
     assert_int_equal(option_parse_environment(&f.set, "X", "loud"), 0);
-    assert_int_equal(option_check_command(&f.set, "run"), 0);
-    assert_int_equal(option_check_command(&f.set, "info"), -EINVAL);
+    assert_int_equal(option_check_command(&f.set, "run", NULL), 0);
+    assert_int_equal(option_check_command(&f.set, "info", NULL), -EINVAL);
     assert_string_equal(f.messages, "--level: error: not an option of `moat info`, but of: run,ptx list\n");
     option_free(&f.set);
 }

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "check/check_prove.h"
+#include "prove/check_prove.h"
 #include "kcheck/kcheck.h"
 #include "launch/launch_call.h"
 #include "pass/pass_check.h"

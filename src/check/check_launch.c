@@ -11,7 +11,7 @@
 #include "check/check_graph.h"
 #include "check/check_host.h"
 #include "check/check_kernel.h"
-#include "check/check_prove.h"
+#include "prove/check_prove.h"
 #include "check/check_race.h"
 #include "check/check_tensor.h"
 #include "check/check_unchecked.h"

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "check/check_prove.h"
+#include "prove/check_prove.h"
 #include "driver/driver.h"
 
 struct launch_call;

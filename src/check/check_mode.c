@@ -5,7 +5,7 @@
 #include "check/check_graph.h"
 #include "check/check_host.h"
 #include "check/check_launch.h"
-#include "check/check_prove.h"
+#include "prove/check_prove.h"
 #include "check/check_race.h"
 #include "check/check_report.h"
 #include "check/check_stray.h"

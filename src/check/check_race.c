@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "check/check_prove.h"
+#include "prove/check_prove.h"
 #include "context/context.h"
 #include "context/green.h"
 #include "core/epoch.h"

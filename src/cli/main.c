@@ -22,13 +22,17 @@ static bool begins_command(const char *word)
     return false;
 }
 
+static bool is_command(const char *name, int argc, char **argv)
+{
+    const char *second = strchr(name, ' ');
+    return is_first_word(name, argv[0]) && (!second || (argc > 1 && strcmp(argv[1], second + 1) == 0));
+}
+
 static const struct cli_command *find_command(int argc, char **argv)
 {
-    for (int i = 0; i < cli_command_count; i++) {
-        const char *name = cli_commands[i].name, *second = strchr(name, ' ');
-        if (is_first_word(name, argv[0]) && (!second || (argc > 1 && strcmp(argv[1], second + 1) == 0)))
+    for (int i = 0; i < cli_command_count; i++)
+        if (is_command(cli_commands[i].name, argc, argv))
             return &cli_commands[i];
-    }
     return NULL;
 }
 
@@ -49,10 +53,11 @@ static bool ended_by_dashes(int argc, char **argv, int left)
     return left < argc && strcmp(argv[argc - left - 1], "--") == 0;
 }
 
-// Parses the command line. Options may stand anywhere; for `run` and `explain`, and where a program is
+// Parses the command line. Options may stand anywhere; for what runs a program, and where a program is
 // given instead of a command, they must precede the program. Sets *program in the latter case.
 static int parse_command_line(struct option_set *set, int *argc, char **argv, bool *program)
 {
+    static const char *const runs[] = {"run", "explain", "share run"};
     int given = *argc, rest;
     char **words = mem_zalloc((size_t)given + 1, sizeof *words);  // in the order given
     if (!words)
@@ -61,10 +66,16 @@ static int parse_command_line(struct option_set *set, int *argc, char **argv, bo
     int err = option_parse_args(set, given, argv, false, argc);
     *program = ended_by_dashes(given, words, *argc) || (*argc && !begins_command(argv[0]));
     mem_free(words);
+    int words_of_it = 1;
+    bool mixed = true;
+    for (size_t i = 0; *argc && i < sizeof runs / sizeof *runs; i++)
+        if (is_command(runs[i], *argc, argv)) {
+            mixed = false;
+            words_of_it = strchr(runs[i], ' ') ? 2 : 1;
+        }
     if (*argc && !*program) {
-        bool mixed = strcmp(argv[0], "run") != 0 && strcmp(argv[0], "explain") != 0;
-        int second = option_parse_args(set, *argc - 1, argv + 1, mixed, &rest);
-        *argc = rest + 1;
+        int second = option_parse_args(set, *argc - words_of_it, argv + words_of_it, mixed, &rest);
+        *argc = rest + words_of_it;
         err = err ? err : second;
     }
     return err;
@@ -83,12 +94,29 @@ static int bad_options(int err)
     return err == -ENOMEM ? cli_error("out of memory") : CLI_BAD;
 }
 
+static bool is_named(const struct cli_command *command, const char *name)
+{
+    return strcmp(command->name, name) == 0;
+}
+
+static bool mode_is_given(const struct option_set *set)
+{
+    for (size_t i = 0; i < set->table->count; i++)
+        if (strcmp(set->table->rows[i].key, "mode") == 0)
+            return set->sources[i].origin == OPTION_BY_COMMAND_LINE;
+    return false;
+}
+
 // Sets the mode that a command stands for.
 static int imply_mode(struct option_set *set, const struct cli_command *command)
 {
-    char mode[] = "--mode=explain", *words[] = {mode};
+    char explain[] = "--mode=explain", fence[] = "--mode=fence", *words[] = {explain};
     int left;
-    return strcmp(command->name, "explain") == 0 ? option_parse_args(set, 1, words, false, &left) : 0;
+    if (is_named(command, "share run") && !mode_is_given(set))
+        words[0] = fence;
+    else if (!is_named(command, "explain"))
+        return 0;
+    return option_parse_args(set, 1, words, false, &left);
 }
 
 static int run_command(struct option_set *set, const struct options *options, int argc, char **argv)
@@ -107,7 +135,7 @@ static int run_command(struct option_set *set, const struct options *options, in
                                                 : NULL;
     if (!command)
         return no_command(argc, argv);
-    err = option_check_command(set, command->name);
+    err = option_check_command(set, command->name, is_named(command, "share run") ? "run" : NULL);
     err = err ? err : imply_mode(set, command);
     err = err ? err : load_options(set, options);
     return err ? bad_options(err) : command->run(options, argc - !program, argv + !program);

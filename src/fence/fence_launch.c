@@ -11,12 +11,15 @@
 #include "fence/fence_host.h"
 #include "fence/fence_memory.h"
 #include "launch/launch_call.h"
+#include "prove/check_prove.h"
 #include "rewrite/modules.h"
 #include "track/guard_report.h"
 
 // What is known of a kernel that was fenced, in its data of kernels.h. It stays for the life of the process.
 struct fence_kernel {
-    const void *masked;  // the variant that masks; NULL: there is none
+    const void *masked;               // the variant that masks; NULL: there is none
+    const void *bare;                 // the program's own code; NULL: there is none
+    const struct check_prove *prove;  // of `bare`
     const struct pass_check_kernel *about;
 };
 
@@ -29,6 +32,7 @@ int fence_launch_start(void)
 {
     int number = kernels_take_number();
     data_number = number < 0 ? 0 : (unsigned)number;
+    check_prove_buffer = fence_memory_judged;
     return number < 0 ? -ENOMEM : 0;
 }
 
@@ -41,20 +45,30 @@ static const struct fence_kernel *kernel_of(const void *handle)
     return k ? atomic_load_explicit(&k->data[data_number], memory_order_acquire) : NULL;
 }
 
-static void keep(const void *handle, enum kernels_kind kind, const void *owner, const void *masked,
-                 const struct pass_check_kernel *about)
+// Makes a variant known: errors in it are those of the kernel.
+static void keep_variant(const void *variant, enum kernels_kind kind, const void *owner, struct kernel *k)
+{
+    if (!variant)
+        return;
+    kernels_found(variant, kind, owner, NULL);
+    struct kernel *instead = kernels_get(variant);
+    if (instead)
+        kernels_stands_for(instead, k);
+}
+
+static void keep(const void *handle, enum kernels_kind kind, const void *owner,
+                 const struct fence_kernel *found)
 {
     struct kernel *k = kernels_get(handle);
     struct fence_kernel *c = k ? slab_pool_get(&pool) : NULL;
     struct kernels_parameter layout[KERNELS_PARAMETERS];
+    const struct pass_check_kernel *about = found->about;
     if (!c)
         return;
-    *c = (struct fence_kernel){masked, about};
-    if (masked) {
-        kernels_found(masked, kind, owner, NULL);
-        struct kernel *instead = kernels_get(masked);
-        if (instead)
-            kernels_stands_for(instead, k);
+    *c = *found;
+    keep_variant(c->masked, kind, owner, k);
+    keep_variant(c->bare, kind, owner, k);
+    if (c->masked || c->bare) {
         for (uint32_t i = 0; i < about->nparams && i < KERNELS_PARAMETERS; i++)
             layout[i] = (struct kernels_parameter){(uint16_t)about->params[i].offset,
                                                    (uint16_t)about->params[i].size};
@@ -86,16 +100,17 @@ static const struct pass_check_kernel *find_about(const struct pass_result *part
     return NULL;
 }
 
-static const void *find_masked(const void *owner, enum kernels_kind kind, const char *name)
+static const void *find_variant(const void *owner, enum kernels_kind kind, const char *prefix,
+                                const char *name)
 {
     char text[NAME];
-    void *masked = NULL;
-    if (snprintf(text, sizeof text, KFENCE_PREFIX "%s", name) >= (int)sizeof text)
+    void *variant = NULL;
+    if (snprintf(text, sizeof text, "%s%s", prefix, name) >= (int)sizeof text)
         return NULL;
     CUresult r = kind == KERNELS_KERNEL
-                     ? guard.real.cuLibraryGetKernel((CUkernel *)&masked, (CUlibrary)owner, text)
-                     : guard.real.cuModuleGetFunction((CUfunction *)&masked, (CUmodule)owner, text);
-    return r ? NULL : masked;
+                     ? guard.real.cuLibraryGetKernel((CUkernel *)&variant, (CUlibrary)owner, text)
+                     : guard.real.cuModuleGetFunction((CUfunction *)&variant, (CUmodule)owner, text);
+    return r ? NULL : variant;
 }
 
 void fence_launch_found(const void *handle, const void *owner, const char *name)
@@ -110,30 +125,41 @@ void fence_launch_found(const void *handle, const void *owner, const char *name)
     }
     if (found) {
         enum kernels_kind kind = atomic_load_explicit(&k->kind, memory_order_acquire);
-        const void *masked =
-            about && guard.options.fence != OPTION_FENCE_CHECK ? find_masked(owner, kind, name) : NULL;
-        keep(handle, kind, owner, masked, about);
+        struct fence_kernel c = {.about = about};
+        if (about && guard.options.fence != OPTION_FENCE_CHECK)
+            c.masked = find_variant(owner, kind, KFENCE_PREFIX, name);
+        if (about && about->proved == PASS_CHECK_BARE && guard.options.proofs == OPTION_PROOFS_ON)
+            c.prove = check_prove_found(about);
+        if (c.prove)
+            c.bare = find_variant(owner, kind, KFENCE_BARE_PREFIX, name);
+        keep(handle, kind, owner, &c);
     }
     modules_release(row);
+}
+
+static CUfunction function_of(const void *variant)
+{
+    CUfunction function = NULL;
+    return variant && !guard.real.cuKernelGetFunction(&function, (CUkernel)variant) ? function : NULL;
 }
 
 void fence_launch_function_of(CUfunction function, CUkernel kernel)
 {
     const struct fence_kernel *c = kernel_of(kernel);
     const struct kernel *k = kernels_find(kernel);
-    CUfunction masked = NULL;
     if (!c || kernel_of(function))
         return;
-    if (c->masked && guard.real.cuKernelGetFunction(&masked, (CUkernel)c->masked))
-        masked = NULL;
-    keep(function, KERNELS_FUNCTION, k ? atomic_load_explicit(&k->owner, memory_order_acquire) : NULL, masked,
-         c->about);
+    struct fence_kernel of = *c;
+    of.masked = function_of(c->masked);
+    of.bare = function_of(c->bare);
+    keep(function, KERNELS_FUNCTION, k ? atomic_load_explicit(&k->owner, memory_order_acquire) : NULL, &of);
 }
 
 const void *fence_launch_variant(const void *handle, unsigned n)
 {
     const struct fence_kernel *c = kernel_of(handle);
-    return c && !n ? c->masked : NULL;
+    const void *first = c && c->masked ? c->masked : c ? c->bare : NULL;
+    return !n ? first : n == 1 && c && c->masked ? c->bare : NULL;
 }
 
 // --- launches ----------------------------------------------------------------------------------------------
@@ -187,6 +213,17 @@ static bool is_inside(const struct launch_call *l, const struct pass_check_kerne
     return true;
 }
 
+// Whether a proof says that no access of the launch leaves the partition. A graph's kernels are launched
+// later, and with other parameters perhaps: they keep their fence.
+static bool is_proved(const struct launch_call *l, const struct fence_kernel *c)
+{
+    const void *bytes;
+    size_t size;
+    return c->bare && !l->node && !launch_call_is_cooperative(l) &&
+           launch_call_parameters(l, &bytes, &size) &&
+           check_prove_holds(c->prove, l, bytes, size, NULL) == CHECK_PROVED_ALL;
+}
+
 static void launch_kernel(const struct launch_call *l)
 {
     const struct fence_kernel *c = kernel_of(l->function);
@@ -195,8 +232,10 @@ static void launch_kernel(const struct launch_call *l)
         return;
     }
     guard_count(GUARD_FENCE_LAUNCHES);
-    if (c->masked && !launch_call_is_cooperative(l) && is_inside(l, c->about) &&
-        launch_call_replace(l, c->masked))
+    if (is_proved(l, c) && launch_call_replace(l, c->bare))
+        guard_count(GUARD_FENCE_PROVED);
+    else if (c->masked && !launch_call_is_cooperative(l) && is_inside(l, c->about) &&
+             launch_call_replace(l, c->masked))
         guard_count(GUARD_FENCE_MASKED);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Launches of --mode=fence: a kernel that was fenced is launched as it is, or, where all pointers among its
-// parameters are in the partition, its variant with the mask. One that was not fenced is refused, unless
+// parameters are in the partition, its variant with the mask. Where a proof says that no access of the launch
+// leaves the partition, the program's own code is launched. A kernel that was not fenced is refused, unless
 // --uncovered=allow.
 #ifndef MOAT_FENCE_FENCE_LAUNCH_H
 #define MOAT_FENCE_FENCE_LAUNCH_H

@@ -29,6 +29,7 @@ static struct lock lock = LOCK_INIT(FENCE_MEMORY);
 static struct fence_partition partitions[CONTEXT_DEVICES];
 static bool failed[CONTEXT_DEVICES];  // there is no partition and will be none
 static _Atomic unsigned npartitions;  // partitions
+static _Atomic uint64_t bytes_held;   // the memory of all partitions; relaxed: a number that stands alone
 static struct block *waiting;         // freed in stream order
 static _Atomic uint64_t waits;        // how many; relaxed: a hint
 static struct slab_pool pool = SLAB_POOL(struct block);
@@ -46,11 +47,12 @@ void fence_memory_after_fork(void)
     fence_space_after_fork();
     index_clear(&blocks, NULL, NULL);
     for (unsigned i = 0; i < CONTEXT_DEVICES; i++) {
-        partitions[i] = (struct fence_partition){.size = 0};
+        fence_partition_forget(&partitions[i]);
         failed[i] = false;
     }
     waiting = NULL;
     waits = 0;
+    bytes_held = 0;
     npartitions = 0;
     closed = false;
     at_gate = 0;
@@ -77,7 +79,7 @@ static struct fence_partition *partition_of(struct context *ctx)
     guard_report_note("fence: no partition on device %d (%s): its kernels cannot be fenced", ctx->device,
                       name ? name : "an unknown error");
     failed[ctx->device] = true;
-    *p = (struct fence_partition){.size = 0};
+    fence_partition_forget(p);
     return NULL;
 }
 
@@ -105,6 +107,16 @@ bool fence_memory_is_here(uint64_t address)
     const struct context *ctx = context_current();
     return ctx && ctx->device >= 0 && ctx->device < CONTEXT_DEVICES &&
            fence_partition_has(&partitions[ctx->device], address);
+}
+
+struct judge_buffer fence_memory_judged(uint64_t pointer)
+{
+    const struct context *ctx = context_current();
+    const struct fence_partition *p =
+        ctx && ctx->device >= 0 && ctx->device < CONTEXT_DEVICES ? &partitions[ctx->device] : NULL;
+    if (!p || !fence_partition_has(p, pointer))
+        return (struct judge_buffer){.known = false};
+    return (struct judge_buffer){.known = true, .size = p->size, .into = pointer - p->base};
 }
 
 void fence_memory_gate(void)
@@ -137,14 +149,33 @@ static CUresult grow(struct fence_partition *p, struct context *ctx, uint64_t by
     uint64_t generation = p->generation;
     CUstreamCaptureMode mode = context_capture_relax();
     close_gate();
+    uint64_t held = p->held;
     CUresult r = fence_host_wait_all(ctx);
     if (!r)
         r = fence_partition_grow(p, bytes);
+    atomic_fetch_add_explicit(&bytes_held, p->held - held, memory_order_relaxed);
     atomic_store(&closed, false);
     context_capture_restore(mode);
     if (p->generation != generation)
         fence_host_changed();
     return r;
+}
+
+// Gives free memory back to the driver beyond what is kept for the next buffers: --fence-keep, or a quarter
+// of what buffers have. e: the free extent that a free has made. Requires the lock; ctx is current.
+static void give_back(struct fence_partition *p, struct context *ctx, struct fence_extent *e)
+{
+    uint64_t keep = (uint64_t)guard.options.fence_keep, quarter = p->space.taken / 4;
+    uint64_t kept = keep > quarter ? keep : quarter, free = p->held - p->space.taken;
+    if (free <= kept || !fence_partition_has_free(p, e, free - kept))
+        return;
+    CUstreamCaptureMode mode = context_capture_relax();
+    close_gate();
+    uint64_t given = fence_host_wait_all(ctx) ? 0 : fence_partition_give_back(p, e, free - kept);
+    atomic_store(&closed, false);
+    context_capture_restore(mode);
+    atomic_fetch_sub_explicit(&bytes_held, given, memory_order_relaxed);
+    guard_add(GUARD_FENCE_RETURNED, given);
 }
 
 // --- buffers -----------------------------------------------------------------------------------------------
@@ -180,11 +211,12 @@ static void release(struct epoch_node *node)
     slab_pool_put(&pool, (char *)node - offsetof(struct block, range.retired));
 }
 
-// Requires the lock.
-static void dispose(struct block *b)
+// Requires the lock. Returns the free extent that the buffer is in.
+static struct fence_extent *dispose(struct block *b)
 {
-    fence_space_give(&partitions[b->device].space, b->extent);
+    struct fence_extent *e = fence_space_give(&partitions[b->device].space, b->extent);
     epoch_retire(&b->range.retired, release);
+    return e;
 }
 
 static bool pitch_of(const struct mode_alloc *a, struct context *ctx, uint64_t *size)
@@ -247,12 +279,15 @@ static CUresult free_now(uint64_t pointer)
         return CUDA_ERROR_INVALID_VALUE;
     struct context *ctx = context_enter(b->context, &pushed);
     CUresult r = ctx ? context_wait_as_free(ctx) : CUDA_ERROR_INVALID_CONTEXT;
-    if (ctx)
-        context_leave(pushed);
+    struct fence_partition *p = &partitions[b->device];
     // After an error of the context, its kernels have ended too.
     lock_take(&lock);
-    dispose(b);
+    struct fence_extent *e = dispose(b);
+    if (!r)
+        give_back(p, ctx, e);
     lock_give(&lock);
+    if (ctx)
+        context_leave(pushed);
     return r;
 }
 
@@ -335,9 +370,14 @@ uint64_t fence_memory_held(void)
     const struct fence_partition *p =
         ctx && ctx->device >= 0 && ctx->device < CONTEXT_DEVICES ? &partitions[ctx->device] : NULL;
     if (p && p->size)
-        held = p->top - p->base - KFENCE_ZONE - p->space.taken;
+        held = p->held - p->space.taken;
     lock_give(&lock);
     return held;
+}
+
+uint64_t fence_memory_bytes(void)
+{
+    return atomic_load_explicit(&bytes_held, memory_order_relaxed);
 }
 
 struct ending {

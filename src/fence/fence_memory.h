@@ -7,6 +7,7 @@
 #define MOAT_FENCE_FENCE_MEMORY_H
 
 #include "fence/fence_partition.h"
+#include "flow/judge.h"
 #include "mode/mode.h"
 
 void fence_memory_after_fork(void);
@@ -18,11 +19,14 @@ enum mode_what fence_memory_ask(uint64_t address, struct mode_answer *answer);
 void fence_memory_poll(void);
 void fence_memory_context_gone(CUcontext context);
 uint64_t fence_memory_held(void);
+uint64_t fence_memory_bytes(void);  // device memory that the partitions hold; no lock
 
 // Returns the partition of ctx's device, which is made when it is first needed; NULL if there is none. ctx is
 // current.
 const struct fence_partition *fence_memory_partition(struct context *ctx);
-bool fence_memory_has(uint64_t address);      // whether it is in a partition
+bool fence_memory_has(uint64_t address);  // whether it is in a partition
+// The partition of the current context's device as what a pointer points into, if it is in there.
+struct judge_buffer fence_memory_judged(uint64_t pointer);
 bool fence_memory_is_here(uint64_t address);  // whether it is in that of the current context's device
 
 // Launches wait here while memory replaces sinks. Called before the driver's call of a launch.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // --mode=fence as the hooks see it.
 #include "core/guard.h"
+#include "fence/fence_client.h"
 #include "fence/fence_host.h"
 #include "fence/fence_launch.h"
 #include "fence/fence_memory.h"
@@ -16,8 +17,10 @@ static bool start(void)
                                                                    : NULL;
     if (why)
         guard_report_note("--mode=fence cannot fence: %s", why);
-    else
+    else {
         fence_report_start();
+        fence_client_start();
+    }
     return !why;
 }
 
@@ -26,6 +29,7 @@ static void after_fork(void)
     fence_host_after_fork();
     fence_memory_after_fork();
     fence_report_after_fork();
+    fence_client_after_fork();
 }
 
 static void look(void)

@@ -99,24 +99,64 @@ static CUresult enlarge(struct fence_partition *p)
     return CUDA_SUCCESS;
 }
 
-static CUresult put_memory(struct fence_partition *p, uint64_t bytes)
+// --- pieces ------------------------------------------------------------------------------------------------
+
+// Puts memory in the place of sinks.
+static CUresult put_memory(struct fence_partition *p, uint64_t base, uint64_t bytes)
 {
     CUmemGenericAllocationHandle handle;
     CUresult r = create(p->device, bytes, &handle);
     if (r)
         return r;
-    for (uint64_t at = p->top; at < p->top + bytes && !r; at += UNIT)
+    for (uint64_t at = base; at < base + bytes && !r; at += UNIT)
         r = guard.real.cuMemUnmap(at, UNIT);
     if (!r)
-        r = guard.real.cuMemMap(p->top, bytes, 0, handle, 0);
+        r = guard.real.cuMemMap(base, bytes, 0, handle, 0);
     if (!r)
-        r = open_to_kernels(p->device, p->top, bytes);
+        r = open_to_kernels(p->device, base, bytes);
     guard.real.cuMemRelease(handle);  // the mapping keeps it
     if (r)
-        map_sinks(p, p->top, p->top + bytes);  // whatever failed, nothing may be left unmapped
-    if (r || !fence_space_add(&p->space, p->top, bytes))
+        map_sinks(p, base, base + bytes);  // whatever failed, nothing may be left unmapped
+    if (r || !fence_space_add(&p->space, base, bytes))
         return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
+    p->held += bytes;
+    return CUDA_SUCCESS;
+}
+
+// Adds a piece behind all others. There is room in the list.
+static CUresult add_piece(struct fence_partition *p, uint64_t bytes)
+{
+    CUresult r = put_memory(p, p->top, bytes);
+    if (r)
+        return r;
+    p->pieces.items[p->pieces.len++] = (struct fence_piece){p->top, bytes, true};
     p->top += bytes;
+    return CUDA_SUCCESS;
+}
+
+// Returns the smallest piece that was given back and has room, or NULL.
+static struct fence_piece *find_gap(struct fence_partition *p, uint64_t bytes)
+{
+    struct fence_piece *found = NULL;
+    for (size_t i = 0; i < p->pieces.len; i++) {
+        struct fence_piece *piece = &p->pieces.items[i];
+        if (!piece->there && piece->bytes >= bytes && (!found || piece->bytes < found->bytes))
+            found = piece;
+    }
+    return found;
+}
+
+// Puts memory where some was given back. There is room in the list.
+static CUresult fill_gap(struct fence_partition *p, struct fence_piece *piece, uint64_t bytes)
+{
+    CUresult r = put_memory(p, piece->base, bytes);
+    if (r)
+        return r;
+    if (piece->bytes > bytes)
+        p->pieces.items[p->pieces.len++] =
+            (struct fence_piece){piece->base + bytes, piece->bytes - bytes, false};
+    piece->bytes = bytes;
+    piece->there = true;
     return CUDA_SUCCESS;
 }
 
@@ -124,14 +164,67 @@ CUresult fence_partition_grow(struct fence_partition *p, uint64_t bytes)
 {
     uint64_t need = (bytes + UNIT - 1) / UNIT * UNIT, more = (p->top - p->base) / SHARE / UNIT * UNIT;
     CUresult r = CUDA_SUCCESS;
-    if (need < bytes || need > p->most)
+    if (need < bytes || need > p->most || vec_reserve(&p->pieces, 1))
         return CUDA_ERROR_OUT_OF_MEMORY;
+    struct fence_piece *gap = find_gap(p, need);
+    if (gap)
+        return fill_gap(p, gap, need);
     more = more > need ? more : need;
     while (!r && p->top + more + ZONE > p->base + p->size)
         r = enlarge(p);
     if (!r)
-        r = put_memory(p, more);
-    return r && more > need ? put_memory(p, need) : r;
+        r = add_piece(p, more);
+    return r && more > need ? add_piece(p, need) : r;
+}
+
+// Returns the last piece in the extent that has at most so many bytes, or NULL.
+static struct fence_piece *find_free(const struct fence_partition *p, const struct fence_extent *e,
+                                     uint64_t most)
+{
+    struct fence_piece *found = NULL;
+    for (size_t i = 0; e && i < p->pieces.len; i++) {
+        struct fence_piece *piece = &p->pieces.items[i];
+        if (piece->there && piece->bytes <= most && piece->base >= e->base &&
+            piece->base + piece->bytes <= e->base + e->size && (!found || piece->base > found->base))
+            found = piece;
+    }
+    return found;
+}
+
+bool fence_partition_has_free(const struct fence_partition *p, const struct fence_extent *e, uint64_t most)
+{
+    return find_free(p, e, most);
+}
+
+// Puts sinks in the place of memory that is in no extent. A piece is unmapped as it was mapped, whole.
+// Returns false if the driver does not do it.
+static bool put_sinks(struct fence_partition *p, struct fence_piece *piece)
+{
+    if (guard.real.cuMemUnmap(piece->base, piece->bytes))
+        return false;
+    piece->there = false;
+    p->held -= piece->bytes;
+    return !map_sinks(p, piece->base, piece->base + piece->bytes);
+}
+
+uint64_t fence_partition_give_back(struct fence_partition *p, struct fence_extent *e, uint64_t most)
+{
+    uint64_t given = 0;
+    struct fence_piece *piece;
+    while ((piece = find_free(p, e, most - given)) &&
+           fence_space_cut(&p->space, e, piece->base, piece->bytes, &e)) {
+        uint64_t bytes = piece->bytes;
+        if (!put_sinks(p, piece))
+            break;
+        given += bytes;
+    }
+    return given;
+}
+
+void fence_partition_forget(struct fence_partition *p)
+{
+    vec_free(&p->pieces);
+    *p = (struct fence_partition){.size = 0};
 }
 
 void fence_partition_describe(const struct fence_partition *p, struct kfence_module *m)

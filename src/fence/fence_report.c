@@ -12,6 +12,7 @@
 #include "core/epoch.h"
 #include "core/guard.h"
 #include "core/own_thread.h"
+#include "fence/fence_client.h"
 #include "fence/fence_host.h"
 #include "launch/kernel_fault.h"
 #include "launch/launch_ring.h"
@@ -27,12 +28,14 @@ enum {
 
 // What the program's calls return. Relaxed: a number that stands alone.
 static _Atomic(int) contained;
+static _Atomic uint64_t records;            // that were read; relaxed: a number that stands alone
 static uint64_t counted[CONTEXT_CONTEXTS];  // faults that were added to the summary; under the lock
 static int owner;                           // the process in which kernels are fenced
 
 void fence_report_after_fork(void)
 {
     memset(counted, 0, sizeof counted);
+    atomic_store_explicit(&records, 0, memory_order_relaxed);
     fence_report_forget();
 }
 
@@ -148,6 +151,7 @@ static void take(struct fence_device *d, struct context *ctx)
         int none = CUDA_SUCCESS;
         if (r.client != ERROR_RING_FENCE || !r.kind || r.kind >= KFENCE_KINDS)
             continue;
+        atomic_fetch_add_explicit(&records, 1, memory_order_relaxed);
         if (guard.options.on_error != OPTION_ON_ERROR_SKIP)
             atomic_compare_exchange_strong_explicit(&contained, &none, (int)result_of(r.kind),
                                                     memory_order_relaxed, memory_order_relaxed);
@@ -179,6 +183,11 @@ CUresult fence_report_error(void)
     return (CUresult)atomic_load_explicit(&contained, memory_order_relaxed);
 }
 
+uint64_t fence_report_records(void)
+{
+    return atomic_load_explicit(&records, memory_order_relaxed);
+}
+
 static void count_one(struct fence_device *d, struct context *ctx, void *unused)
 {
     uint64_t faults = 0, *before = &counted[context_number(ctx)];
@@ -204,6 +213,7 @@ static void *watch(void *unused)
     const struct timespec pause = {.tv_nsec = PAUSE};
     while (fence_host_on) {
         fence_report_read(false);
+        fence_client_write();
         nanosleep(&pause, NULL);
     }
     return NULL;
@@ -216,6 +226,7 @@ static void at_exit(void)
         return;
     fence_report_read(true);
     fence_report_count();
+    fence_client_write();
     fence_host_close();
 }
 

@@ -15,6 +15,8 @@ void fence_report_read(bool all);
 void fence_report_count(void);
 // The error that the program's next call returns; CUDA_SUCCESS: none. Reads the rings first.
 CUresult fence_report_error(void);
+// How many records were read so far: no more than fence_report_count has counted, and known earlier.
+uint64_t fence_report_records(void);
 void fence_report_forget(void);  // the context with the error has ended
 void fence_report_after_fork(void);
 

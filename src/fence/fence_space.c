@@ -107,7 +107,7 @@ static bool touches(const struct fence_extent *e, const struct fence_extent *nex
     return e && next && e->base + e->size == next->base;
 }
 
-static void release(struct fence_space *s, struct fence_extent *e)
+static struct fence_extent *release(struct fence_space *s, struct fence_extent *e)
 {
     if (touches(e, e->after) && e->after->free) {
         unlink_free(s, e->after);
@@ -120,6 +120,19 @@ static void release(struct fence_space *s, struct fence_extent *e)
         e = before;
     }
     link_free(s, e);
+    return e;
+}
+
+static void unlink_address(struct fence_space *s, struct fence_extent *e)
+{
+    if (e->before)
+        e->before->after = e->after;
+    else
+        s->first = e->after;
+    if (e->after)
+        e->after->before = e->before;
+    else
+        s->last = e->before;
 }
 
 bool fence_space_add(struct fence_space *s, uint64_t base, uint64_t size)
@@ -128,7 +141,10 @@ bool fence_space_add(struct fence_space *s, uint64_t base, uint64_t size)
     if (!e)
         return false;
     *e = (struct fence_extent){.base = base, .size = size};
-    link_after(s, e, s->last);
+    struct fence_extent *before = s->last;
+    while (before && before->base > base)
+        before = before->before;
+    link_after(s, e, before);
     release(s, e);
     return true;
 }
@@ -151,10 +167,34 @@ struct fence_extent *fence_space_take(struct fence_space *s, uint64_t size)
     return e;
 }
 
-void fence_space_give(struct fence_space *s, struct fence_extent *e)
+struct fence_extent *fence_space_give(struct fence_space *s, struct fence_extent *e)
 {
     s->taken -= e->size;
-    release(s, e);
+    return release(s, e);
+}
+
+bool fence_space_cut(struct fence_space *s, struct fence_extent *e, uint64_t base, uint64_t size,
+                     struct fence_extent **rest)
+{
+    uint64_t head = base - e->base, tail = e->size - head - size;
+    struct fence_extent *behind = tail ? slab_pool_get(&pool) : NULL;
+    if (tail && !behind)
+        return false;
+    unlink_free(s, e);
+    if (behind) {
+        *behind = (struct fence_extent){.base = base + size, .size = tail};
+        link_after(s, behind, e);
+        link_free(s, behind);
+    }
+    *rest = head ? e : NULL;
+    if (head) {
+        e->size = head;
+        link_free(s, e);
+    } else {
+        unlink_address(s, e);
+        slab_pool_put(&pool, e);
+    }
+    return true;
 }
 
 // --- for tests ---------------------------------------------------------------------------------------------

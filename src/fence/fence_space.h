@@ -30,11 +30,16 @@ struct fence_space {
     uint64_t taken;                           // bytes
 };
 
-// Adds memory behind all that there is. Returns false if out of memory.
+// Adds memory where there is none. Returns false if out of memory.
 bool fence_space_add(struct fence_space *s, uint64_t base, uint64_t size);
 // Takes at least `size` bytes. Returns NULL if no free extent is large enough, or out of memory.
 struct fence_extent *fence_space_take(struct fence_space *s, uint64_t size);
-void fence_space_give(struct fence_space *s, struct fence_extent *e);
+// Returns the free extent that e has become, or become part of.
+struct fence_extent *fence_space_give(struct fence_space *s, struct fence_extent *e);
+// Removes a part of a free extent, which keeps what lies before the part. Returns false if out of memory;
+// *rest: e, or NULL if nothing lies before.
+bool fence_space_cut(struct fence_space *s, struct fence_extent *e, uint64_t base, uint64_t size,
+                     struct fence_extent **rest);
 
 bool fence_space_valid(const struct fence_space *s);  // whether what is said above holds
 void fence_space_after_fork(void);

@@ -63,6 +63,52 @@ static void random_buffers(void **unused)
     assert_non_null(fence_space_take(&s, 2 * MEMORY));
 }
 
+// Memory is cut out where it is free and added again, beside buffers that come and go.
+static void random_cuts(void **unused)
+{
+    enum { PIECES = 32, PIECE = 1 << 16 };
+    struct fence_space s = {.taken = 0};
+    struct fence_extent *taken[TAKEN];
+    bool there[PIECES];
+    unsigned n = 0, cuts = 0;
+    for (unsigned i = 0; i < PIECES; i++) {
+        assert_true(fence_space_add(&s, BASE + (uint64_t)i * PIECE, PIECE));
+        there[i] = true;
+    }
+    for (unsigned round = 0; round < 50000; round++) {
+        struct fence_extent *e;
+        if (n < TAKEN && draw(3) == 0 && (e = fence_space_take(&s, 1 + draw(2 * PIECE)))) {
+            overlaps_nothing(taken, n, e);
+            for (uint64_t at = e->base; at < e->base + e->size; at += FENCE_SPACE_GRAIN)
+                assert_true(there[(at - BASE) / PIECE]);
+            taken[n++] = e;
+        } else if (n && draw(2)) {
+            unsigned i = (unsigned)draw(n);
+            e = fence_space_give(&s, taken[i]);
+            taken[i] = taken[--n];
+            assert_true(e->free);
+            // From the last piece that lies in the extent as a whole to the first.
+            for (unsigned k = PIECES; k-- > 0 && e && draw(4);) {
+                uint64_t base = BASE + (uint64_t)k * PIECE;
+                if (base < e->base || base + PIECE > e->base + e->size)
+                    continue;
+                assert_true(there[k]);
+                assert_true(fence_space_cut(&s, e, base, PIECE, &e));
+                there[k] = false;
+                cuts++;
+            }
+        } else {
+            unsigned k = (unsigned)draw(PIECES);
+            if (!there[k])
+                assert_true(fence_space_add(&s, BASE + (uint64_t)k * PIECE, PIECE));
+            there[k] = true;
+        }
+        if (round % 50 == 0)
+            assert_true(fence_space_valid(&s));
+    }
+    assert_true(cuts > 100);
+}
+
 static void sizes_of_zero(void **unused)
 {
     struct fence_space s = {.taken = 0};
@@ -131,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_buffers),
+        cmocka_unit_test(random_cuts),
         cmocka_unit_test(sizes_of_zero),
         cmocka_unit_test(random_ranges),
     };

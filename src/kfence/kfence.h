@@ -34,6 +34,8 @@ enum {
 
 // The variant of kernel NAME that masks is KFENCE_PREFIX NAME.
 #define KFENCE_PREFIX "__moat_fence_"
+// The program's own code of kernel NAME is KFENCE_BARE_PREFIX NAME: only moat launches it.
+#define KFENCE_BARE_PREFIX "__moat_bare_"
 
 // --- the module's variable ---------------------------------------------------------------------------------
 

@@ -81,8 +81,7 @@ static bool is_promising(const struct proof *p, const struct proof_bound *bound)
 
 // --- what is covered ---------------------------------------------------------------------------------------
 
-// Returns the number of an access in the proof, PROOF_NONE if it is not there.
-static uint32_t find(const struct check_proof *p, uint32_t stmt, unsigned row)
+uint32_t check_prove_find(const struct check_proof *p, uint32_t stmt, unsigned row)
 {
     const struct proof *proof = &p->ranges->proof;
     for (uint32_t i = p->access_at[stmt]; i < proof->head->naccesses; i++) {
@@ -96,7 +95,7 @@ static uint32_t find(const struct check_proof *p, uint32_t stmt, unsigned row)
 
 bool check_prove_covers(const struct check_proof *p, uint32_t stmt, unsigned row)
 {
-    uint32_t access = find(p, stmt, row);
+    uint32_t access = check_prove_find(p, stmt, row);
     return access != PROOF_NONE && p->may_cover[access];
 }
 
@@ -106,7 +105,7 @@ static const struct pass_check_asked unasked = {
 // Asks the proof for an access. Returns false if the proof cannot say that it is right.
 static bool ask(struct check_func *k, struct pass_check_kernel *row, const struct check_access *a)
 {
-    uint32_t access = find(k->proof, a->stmt, a->row);
+    uint32_t access = check_prove_find(k->proof, a->stmt, a->row);
     struct check_range aligned = {0};
     if (access == PROOF_NONE)
         return false;
@@ -135,10 +134,10 @@ static bool ask_all(struct check_func *k, struct pass_check_kernel *row, const s
     for (uint32_t i = 0; i < n; i++) {
         bool can = ask(k, row, &list[i]);
         asked &= can;
-        rest &= can && k->proof->may_cover[find(k->proof, list[i].stmt, list[i].row)];
+        rest &= can && k->proof->may_cover[check_prove_find(k->proof, list[i].stmt, list[i].row)];
     }
     for (uint32_t i = 0; i < n && whole && !rest; i++) {
-        uint32_t access = find(k->proof, list[i].stmt, list[i].row);
+        uint32_t access = check_prove_find(k->proof, list[i].stmt, list[i].row);
         if (access == PROOF_NONE)
             continue;
         k->proof->may_cover[access] = false;
@@ -194,22 +193,22 @@ static int keep_proof(struct check_func *k, struct pass_check_kernel *row)
     return 0;
 }
 
-int check_prove(struct check_func *k, struct pass_check_kernel *row)
+int check_prove_look(struct flow *flow, struct check_proof *p)
 {
-    struct check_proof *p = k->proof;
-    int err = ranges_build(&k->flow, &p->ranges);
+    uint32_t nstmts = flow->f->nstmts;
+    int err = ranges_build(flow, &p->ranges);
     if (err)
-        return err == -E2BIG ? 0 : err;
+        return err;
     uint32_t n = p->ranges->proof.head->naccesses;
     struct proof_bound *bounds = ARENA_ARRAY(&p->arena, struct proof_bound, n + 1u);
     p->may_cover = ARENA_ARRAY(&p->arena, bool, n + 1u);
     p->powers = ARENA_ARRAY(&p->arena, uint8_t, n + 1u);
-    p->site_at = ARENA_ARRAY(&p->arena, uint32_t, k->f->nstmts + 1u);
-    p->access_at = ARENA_ARRAY(&p->arena, uint32_t, k->f->nstmts + 1u);
+    p->site_at = ARENA_ARRAY(&p->arena, uint32_t, nstmts + 1u);
+    p->access_at = ARENA_ARRAY(&p->arena, uint32_t, nstmts + 1u);
     if (!bounds || !p->may_cover || !p->powers || !p->site_at || !p->access_at)
         return -ENOMEM;
-    memset(p->site_at, 0xFF, (k->f->nstmts + 1u) * sizeof *p->site_at);
-    memset(p->access_at, 0xFF, (k->f->nstmts + 1u) * sizeof *p->access_at);
+    memset(p->site_at, 0xFF, (nstmts + 1u) * sizeof *p->site_at);
+    memset(p->access_at, 0xFF, (nstmts + 1u) * sizeof *p->access_at);
     for (uint32_t i = n; i > 0; i--)
         p->access_at[p->ranges->proof.accesses[i - 1].stmt] = i - 1;
     err = try_usual(p, USUAL_SCALAR, bounds);
@@ -223,7 +222,13 @@ int check_prove(struct check_func *k, struct pass_check_kernel *row)
     if (!err && !try_usual(p, SMALL_SCALAR, bounds))
         for (uint32_t i = 0; i < n; i++)
             p->may_cover[i] |= is_in_variable(&p->ranges->proof, &bounds[i]);
-    return err == -ENOMEM ? err : keep_proof(k, row);
+    return err == -ENOMEM ? err : 0;
+}
+
+int check_prove(struct check_func *k, struct pass_check_kernel *row)
+{
+    int err = check_prove_look(&k->flow, k->proof);
+    return err == -E2BIG ? 0 : err ? err : keep_proof(k, row);
 }
 
 void check_prove_free(struct check_proof *p)

@@ -375,6 +375,11 @@ void check_shadow_range(struct check_func *k, uint32_t at, const struct check_ra
 int check_module(struct checking *k);
 
 // pass_check_prove.c: proofs of kernels.
+// Builds the proof, and says what it may cover; `p` is zero but for its arena. 0, -ENOMEM, or -E2BIG: there
+// is none.
+int check_prove_look(struct flow *flow, struct check_proof *p);
+// Returns the number of an access in the proof, PROOF_NONE if it is not there.
+uint32_t check_prove_find(const struct check_proof *p, uint32_t stmt, unsigned row);
 // Builds the proof of a kernel whose checks are planned, and fills the proof of its row. 0 or -ENOMEM.
 int check_prove(struct check_func *k, struct pass_check_kernel *row);
 void check_prove_free(struct check_proof *p);

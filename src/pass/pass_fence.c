@@ -298,32 +298,47 @@ static int add_variables(struct pass_context *c)
     return err;
 }
 
-// Copies each kernel that has accesses which need only a mask, before anything is edited.
+// Copies a kernel. Returns 0 or a negative code.
+static int copy_kernel(struct pass_context *c, uint32_t index, const char *prefix, struct ptx_func **copy)
+{
+    struct str name = c->result->funcs[index].name;
+    size_t n = strlen(prefix);
+    char *text = arena_alloc(&c->m->arena, n + name.len);
+    if (!text)
+        return -ENOMEM;
+    memcpy(mempcpy(text, prefix, n), name.ptr, name.len);
+    *copy = edit_clone_func(c->edit, c->funcs[index], (struct str){text, n + name.len});
+    return *copy ? 0 : edit_error(c->edit) ? edit_error(c->edit) : -ENOMEM;
+}
+
+// Copies each kernel that has accesses which need only a mask, and each one that a proof may show to need no
+// fence, before anything is edited.
 static int plan_variants(struct fencing *k)
 {
     struct pass_context *c = k->all.c;
     uint32_t n = c->result->nfuncs;
     k->plans = ARENA_ARRAY(&c->m->arena, fence_plan, n + 1u);
     k->variants = ARENA_ARRAY(&c->m->arena, struct ptx_func *, n + 1u);
-    if (!k->plans || !k->variants)
+    k->bare = ARENA_ARRAY(&c->m->arena, bool, n + 1u);
+    if (!k->plans || !k->variants || !k->bare)
         return -ENOMEM;
     memset(k->plans, 0, (n + 1u) * sizeof *k->plans);
     memset(k->variants, 0, (n + 1u) * sizeof *k->variants);
     int err = 0;
     for (uint32_t i = 0; i < n && !err; i++) {
+        struct pass_check_kernel row = {.proof = STR("")};
         err = fence_find_masked(k, i, &k->plans[i]);
-        if (!err && k->plans[i].len)
-            err = fence_add_kernel(k, i, &k->plans[i]);
+        err = err ? err : fence_find_bare(k, i, &row);
+        k->bare[i] = row.proved == PASS_CHECK_BARE;
+        if (!err && (k->plans[i].len || k->bare[i]))
+            err = fence_add_kernel(k, i, &k->plans[i], &row);
     }
     for (uint32_t i = 0; i < n && !err; i++) {
-        struct str name = c->result->funcs[i].name;
-        char *text = k->plans[i].len ? arena_alloc(&c->m->arena, sizeof KFENCE_PREFIX + name.len) : NULL;
-        if (!text)
-            continue;
-        memcpy(mempcpy(text, KFENCE_PREFIX, sizeof KFENCE_PREFIX - 1), name.ptr, name.len);
-        k->variants[i] =
-            edit_clone_func(c->edit, c->funcs[i], (struct str){text, sizeof KFENCE_PREFIX - 1 + name.len});
-        err = k->variants[i] ? 0 : edit_error(c->edit) ? edit_error(c->edit) : -ENOMEM;
+        if (k->plans[i].len)
+            err = copy_kernel(c, i, KFENCE_PREFIX, &k->variants[i]);
+        struct ptx_func *bare;
+        if (!err && k->bare[i])
+            err = copy_kernel(c, i, KFENCE_BARE_PREFIX, &bare);
     }
     return err;
 }

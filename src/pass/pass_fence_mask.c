@@ -81,13 +81,15 @@ static bool has_offset(const struct pass_check_variant *v, uint32_t offset)
     return false;
 }
 
-int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan)
+int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan,
+                     const struct pass_check_kernel *bare)
 {
     struct pass_context *c = k->all.c;
     const struct ptx_func *f = c->funcs[index];
     struct arena *arena = &c->result->arena;
-    struct pass_check_kernel kernel = {
-        .name = c->result->funcs[index].name, .nparams = f->nparams, .proof = STR("")};
+    struct pass_check_kernel kernel = *bare;
+    kernel.name = c->result->funcs[index].name;
+    kernel.nparams = f->nparams;
     kernel.params = ARENA_ARRAY(arena, struct pass_check_param, f->nparams + 1u);
     kernel.full.pairs = ARENA_ARRAY(arena, struct pass_check_pair, plan->len + 1u);
     if (!kernel.params || !kernel.full.pairs)

@@ -26,6 +26,7 @@ struct fencing {
     uint32_t find, note, shared;
     fence_plan *plans;           // by index of result->funcs
     struct ptx_func **variants;  // NULL: none
+    bool *bare;                  // by index of result->funcs: a copy without a fence is kept
     bool modulo;                 // variants use modulo, not a mask
     bool exact_shared;           // a special register has the bytes of shared memory with those of the system
     uint32_t taker[2], instead[2];  // malloc and its kin, and what is called in their place; PTX_NONE
@@ -70,7 +71,11 @@ int fence_func(struct fencing *k, uint32_t index, struct ptx_func *f, const fenc
 // edited.
 int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan);
 // Adds the kernel's variant to the result: which parameters must point into the partition.
-int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan);
+int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan,
+                     const struct pass_check_kernel *bare);
+// pass_fence_bare.c: finds whether a proof at the launch may show that a kernel needs no fence, and then
+// fills the proof of its row. Requires that nothing has been edited. 0 or a negative code.
+int fence_find_bare(struct fencing *k, uint32_t index, struct pass_check_kernel *row);
 // Code for an access of the plan.
 int fence_mask(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row);
 // Code at the entry and the exits of a variant.

@@ -26,6 +26,19 @@ Commands:
                           variables
   report FILE...          render saved reports (JSON Lines) as text, json, sarif or xml
   [run] PROGRAM [ARG...]  run a program and watch it (the word run may be left out)
+  share clients           list the clients of the share's MPS server with their memory and whether
+                          each is fenced
+  share end PID           end what a client does on the GPU
+  share limits            say how many clients a server takes, and which shares of memory and
+                          multiprocessors are set
+  share metrics           print what clients and fenced processes do as text for Prometheus
+  share restart           restart the MPS server if it refuses new clients
+  share run PROGRAM [ARG...]
+                          run a program as a client of the MPS server with --mode=fence, where
+                          options of `moat run` apply too
+  share start             start an MPS server for the calling user
+  share stop              stop the MPS server
+  share units [NAME]      print units for systemd's user manager
   version                 print the version
 
 Options:

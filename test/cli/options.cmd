@@ -82,7 +82,7 @@ $ moat options
     now: auto (default)
 --driver=FILE
     load FILE as the CUDA driver (by default the machine's libcuda.so.1, or the CPU device)
-    for: explain,run
+    for: explain,run,share restart
     default: not set
     now: not set (default)
 --dump-after=ANALYSIS
@@ -105,6 +105,11 @@ $ moat options
     for: run
     default: mask
     now: mask (default)
+--fence-keep=SIZE
+    with --mode=fence, keep at most SIZE bytes of freed memory, or a quarter of what buffers have, and give the rest back to the driver
+    for: run
+    default: 256M
+    now: 268435456 (default)
 --fence-silent
     with --mode=fence, contain wrong accesses without a record of them, so that the program gets no error
     for: run
@@ -250,7 +255,7 @@ $ moat options
     default: 100
     now: 100 (default)
 --proofs=on|off|check
-    with --mode=check, leave out checks that a proof at the launch covers (on), or none (off), or report where checks and proofs disagree (check)
+    with --mode=check and fence, leave out what a proof at the launch covers (on), or nothing (off), or with check report where checks and proofs disagree (check)
     for: run
     default: on
     now: on (default)
@@ -279,6 +284,26 @@ $ moat options
     for: run
     default: 256
     now: 256 (default)
+--share-dir=DIR
+    keep an MPS server's files in DIR, and what fenced processes count (by default moat-share in $XDG_RUNTIME_DIR, and for `moat run` nowhere)
+    for: run,share clients,share end,share limits,share metrics,share restart,share run,share start,share stop
+    default: not set
+    now: not set (default)
+--share-force
+    stop or restart the MPS server even if that ends clients
+    for: share restart,share stop
+    default: no
+    now: no (default)
+--share-memory=SIZE
+    let a client take at most SIZE bytes of each device, by MPS's own limit
+    for: share run,share start
+    default: not set
+    now: not set (default)
+--share-percent=PERCENT
+    let a client use at most PERCENT of the multiprocessors, by MPS's own limit
+    for: share run,share start
+    default: not set
+    now: not set (default)
 --shared
     link the shared runtime instead of the static one
     for: link-flags

@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
            options.format == OPTION_FORMAT_SARIF || options.format == OPTION_FORMAT_XML);
     assert(options.module >= 0 && options.module <= INT32_MAX);
     print_all(&set);
-    option_check_command(&set, "ptx list");
+    option_check_command(&set, "ptx list", "run");
     option_free(&set);
     free(text);
     return 0;

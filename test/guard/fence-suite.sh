@@ -29,6 +29,7 @@ judge() {
     fi
     echo ": $(sed -n 's/^ *kernel launches fenced *//p' "$log") launches" \
         "$(sed -n 's/^ *of these by the mask alone *//p' "$log") masked" \
+        "$(sed -n 's/^ *of these proved to stay inside, run without a fence *//p' "$log") proved" \
         "$(sed -n 's/^ *ranges of memory outside/unlisted &/p' "$log")"
 }
 

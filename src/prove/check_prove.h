@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Proofs at launches: whether all accesses of a launch that the kernel's proof may cover lie inside the
 // buffers that their pointers point into (flow/proof.h). Then the checks of these accesses are not needed.
+// --mode=fence asks the same of another kind of buffer: the partition.
 //
 // A proof holds against the buffers as they are at the launch. A buffer that the program frees while the
 // kernel may run is not seen by the kernel then, as its bounds in registers would not change either.
@@ -15,6 +16,11 @@
 #include "track/track.h"
 
 struct launch_call;
+struct judge_buffer;
+
+// What pointers among a launch's parameters point into, if it is not the program's own buffer (NULL, as it is
+// at first). Set before the first launch.
+extern struct judge_buffer (*check_prove_buffer)(uint64_t pointer);
 
 // A kernel's proof, made ready for launches. It stays for the life of the process: modules that are loaded
 // again find theirs.

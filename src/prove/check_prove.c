@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "check/check_prove.h"
+#include "prove/check_prove.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -163,6 +163,8 @@ const struct check_prove *check_prove_found(const struct pass_check_kernel *kern
     return row;
 }
 
+struct judge_buffer (*check_prove_buffer)(uint64_t pointer);
+
 // --- launches ----------------------------------------------------------------------------------------------
 
 bool check_prove_has_end(enum track_family family)
@@ -203,6 +205,8 @@ static struct buffer find(const struct proof_root *root, const struct proof_laun
         return (struct buffer){.looked_up = true, .judged = judge_variable(root, l->dynamic_shared)};
     if (root->at <= l->params_size && l->params_size - root->at >= sizeof pointer)
         memcpy(&pointer, (const char *)l->params + root->at, sizeof pointer);
+    if (check_prove_buffer)
+        return (struct buffer){.looked_up = true, .pointer = pointer, .judged = check_prove_buffer(pointer)};
     const struct track_block *b = pointer ? track_announced(pointer) : NULL;
     b = b || !pointer ? b : track_live(pointer);
     if (!b)

@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# --mode=fence leaves the fence out of launches that a proof shows to stay in the partition, and of no others:
+# not where an access leaves it, is misaligned or is not known, nor where the kernel has what a proof does not
+# speak of. Whoever asks for a kernel by its name gets fenced code.
+set -u
+! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
+command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+export XDG_CACHE_HOME=$T/cache
+passed=0 failed=0
+nvcc -std=c++17 -lineinfo -gencode arch=compute_90,code=compute_90 -cudart shared -L"$BUILD/lib/moat" \
+    -o "$T/fence_proofs" test/guard/fence_proofs.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+
+try() {  # try CASE PROVED ERROR [OPTION]...: how many launches are proved, and the program's error
+    local name=$1 proved=$2 error=$3 got
+    shift 3
+    timeout 60 "$MOAT" --device=cpu --mode=fence --error-exitcode=0 "$@" "$T/fence_proofs" "$name" \
+        >"$T/log" 2>&1 </dev/null
+    got=$(sed -n 's/^ *of these proved to stay inside, run without a fence *//p' "$T/log")
+    if [ "${got:-0}" = "$proved" ] && grep -q "^error $error," "$T/log" &&
+        grep -q 'kernel launches fenced' "$T/log" &&
+        { if [ "$error" = 0 ]; then ! grep -q ERROR: "$T/log"; else grep -q ERROR: "$T/log"; fi; }; then
+        passed=$((passed + 1))
+        return
+    fi
+    failed=$((failed + 1))
+    echo "FAIL $name $*: ${got:-0} proved, $proved wanted; error $error wanted"
+    tail -n 30 "$T/log" | sed 's/^/    | /'
+}
+
+for way in mask check modulo; do
+    try right 1 0 --fence=$way
+    try twice 1 700 --fence=$way
+    try far 0 700 --fence=$way
+    try misaligned 0 716 --fence=$way
+    try managed 0 0 --fence=$way
+    try follow 0 0 --fence=$way
+    try shared_right 1 0 --fence=$way
+    try shared_wrong 0 700 --fence=$way
+    try stop 0 0 --fence=$way
+    try variable_right 1 0 --fence=$way
+    try right 0 0 --fence=$way --proofs=off
+done
+# Behind a variable of the module there may be another one: the fence lets that through, the proof does not.
+timeout 60 "$MOAT" --device=cpu --mode=fence --error-exitcode=0 "$T/fence_proofs" variable_wrong \
+    >"$T/log" 2>&1
+if grep -q 'kernel launches fenced' "$T/log" && ! grep -q 'run without a fence' "$T/log"; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+    echo 'FAIL behind a variable'
+fi
+
+# The program's own name stands for fenced code; the copy without a fence has another one.
+timeout 60 "$MOAT" --device=cpu --mode=fence --dump-rewritten="$T/dump" "$T/fence_proofs" right >"$T/log" 2>&1
+text=$(cat "$T"/dump/*.ptx)
+body() {  # body NAME: of a kernel
+    sed -n "/^\.visible \.entry $1(/,/^}/p;/^\.entry $1(/,/^}/p" <<<"$text"
+}
+if body _Z4fillPii | grep -q __moat_fence_find && body __moat_bare__Z4fillPii | grep -q st.global &&
+    ! body __moat_bare__Z4fillPii | grep -q __moat_fence &&
+    ! grep -q '__moat_bare__Z4stopPii' <<<"$text"; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+    echo 'FAIL names'
+    body _Z4fillPii
+fi
+
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
