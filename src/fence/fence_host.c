@@ -11,6 +11,7 @@
 #include "core/lock.h"
 #include "fence/fence_memory.h"
 #include "fence/fence_ranges.h"
+#include "fence/fence_stack.h"
 #include "track/guard_report.h"
 #include "track/track.h"
 
@@ -284,7 +285,8 @@ static bool list_variables(const struct modules_row *row)
             const struct pass_symbol *s = &row->parts[i]->symbols[k];
             CUdeviceptr at = 0;
             size_t size = 0;
-            if (strncmp(s->pass, "fence", 5) || str_eq(s->name, STR(KFENCE_VARIABLE)))
+            if (strncmp(s->pass, "fence", 5) || str_eq(s->name, STR(KFENCE_VARIABLE)) ||
+                str_eq(s->name, STR(KFENCE_STACK)))
                 continue;
             if (find_variable(row, s->name, &at, &size) || !size) {
                 guard_count(GUARD_FENCE_UNLISTED);
@@ -296,6 +298,26 @@ static bool list_variables(const struct modules_row *row)
     return any;
 }
 
+static bool is_recursive(const struct modules_row *row)
+{
+    for (unsigned i = 0; i < row->nparts; i++)
+        for (uint32_t k = 0; k < row->parts[i]->nsymbols; k++)
+            if (str_eq(row->parts[i]->symbols[k].name, STR(KFENCE_STACK)))
+                return true;
+    return false;
+}
+
+static CUresult set_stack(struct context *ctx, const struct modules_row *row)
+{
+    CUdeviceptr at = 0;
+    size_t size = 0;
+    if (!is_recursive(row))
+        return CUDA_SUCCESS;
+    CUresult r = find_variable(row, STR(KFENCE_STACK), &at, &size);
+    uint32_t room = r ? 0 : fence_stack_room(ctx);
+    return r ? r : write_at(ctx, at, &room, sizeof room);
+}
+
 // Requires ctx to be current.
 static CUresult set_variable(struct context *ctx, const struct modules_row *row,
                              const struct kfence_module *value)
@@ -305,7 +327,9 @@ static CUresult set_variable(struct context *ctx, const struct modules_row *row,
     CUresult r = find_variable(row, STR(KFENCE_VARIABLE), &at, &size);
     if (!r && size != sizeof *value)
         r = CUDA_ERROR_INVALID_VALUE;
-    return r ? r : write_at(ctx, at, value, sizeof *value);
+    if (!r)
+        r = write_at(ctx, at, value, sizeof *value);
+    return r ? r : set_stack(ctx, row);
 }
 
 // Sets the variables of all modules in a context. Returns false if one could not be set.
@@ -447,6 +471,19 @@ void fence_host_context_stays(CUcontext context)
     set_ending(context, false);
 }
 
+// The variables of all modules are set anew in a context.
+static void forget_set(unsigned context, bool listed)
+{
+    struct modules_row *all = modules_take_all(client);
+    for (struct modules_row *row = all; row; row = row->more[client]) {
+        struct module *m = row->data[client];
+        m->set_in[context] = 0;
+        m->listed[context] &= !listed;
+    }
+    modules_give(client, all);
+    forget_ready();
+}
+
 void fence_host_context_gone(CUcontext context)
 {
     struct context *ctx = context_find(context);
@@ -456,15 +493,32 @@ void fence_host_context_gone(CUcontext context)
     unsigned number = context_number(ctx);
     // Its memory has ended with it; the ring is the process's, and the driver has freed it too.
     devices[number] = (struct fence_device){.ready = false};
-    forget_ready();
-    struct modules_row *all = modules_take_all(client);
-    for (struct modules_row *row = all; row; row = row->more[client]) {
-        struct module *m = row->data[client];
-        m->set_in[number] = 0;
-        m->listed[number] = false;
-    }
-    modules_give(client, all);
+    fence_stack_forget(ctx);
+    forget_set(number, true);
     lock_give(&lock);
+}
+
+void fence_host_limit_set(CUlimit limit)
+{
+    CUcontext context = NULL;
+    struct context *ctx = limit == CU_LIMIT_STACK_SIZE && !guard.real.cuCtxGetCurrent(&context)
+                              ? context_find(green_owner(context))
+                              : NULL;
+    if (!ctx)
+        return;
+    lock_take(&lock);
+    fence_stack_set(ctx);
+    forget_set(context_number(ctx), false);
+    lock_give(&lock);
+}
+
+bool fence_host_limit(CUlimit limit, size_t *value)
+{
+    CUcontext context = NULL;
+    struct context *ctx = limit == CU_LIMIT_STACK_SIZE && !guard.real.cuCtxGetCurrent(&context)
+                              ? context_find(green_owner(context))
+                              : NULL;
+    return ctx && fence_stack_limit(ctx, value);
 }
 
 // --- start -------------------------------------------------------------------------------------------------

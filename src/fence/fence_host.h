@@ -54,5 +54,7 @@ void fence_host_close(void);  // the driver is about to shut down
 void fence_host_context_ends(CUcontext context, enum driver_id call);
 void fence_host_context_stays(CUcontext context);
 void fence_host_context_gone(CUcontext context);
+void fence_host_limit_set(CUlimit limit);                // in the current context, by the program
+bool fence_host_limit(CUlimit limit, size_t *value);     // the program's own, if the driver's is another one
 
 #endif

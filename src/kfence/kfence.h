@@ -35,6 +35,15 @@ enum {
 // The variant of kernel NAME that masks is KFENCE_PREFIX NAME.
 #define KFENCE_PREFIX "__moat_fence_"
 
+// Bytes that calls of recursive functions leave free on the stack, for the frame of the called function and
+// what moat's functions need. The host makes the stack larger by them.
+#define KFENCE_STACK_RESERVE 1024
+// .weak .const .u32 in modules with recursive functions: bytes of the stack after which they call no more. The
+// host sets it.
+#define KFENCE_STACK "__moat_limit_stack"
+// The window of local addresses. A thread's stack grows from one end of it: from the upper one on GPUs.
+#define KFENCE_WINDOW (1 << 24)
+
 // --- the module's variable ---------------------------------------------------------------------------------
 
 // .weak .const in every module that pass_fence rewrites. The host sets it, in each context, before any kernel
@@ -82,7 +91,7 @@ struct kfence_state {
 // (.param .b64 what, .param .b64 address) returns the address to access instead, often the same.
 #define KFENCE_FIND "moat_fence_find"
 // (.param .b64 what, .param .b64 bits): a thread ends whose mask had to act: the lower half of the bits, or
-// whose accesses were not aligned: the upper half.
+// whose accesses were not aligned: the upper half. With a KFENCE_KIND in `what`, a record of that kind.
 #define KFENCE_NOTE "moat_fence_note"
 // (.param .b64 what, .param .b64 address) for an address in shared memory outside of the launch's bytes.
 #define KFENCE_SHARED "moat_fence_shared"
@@ -97,6 +106,7 @@ enum kfence_flags {
     KFENCE_GENERIC = 8,    // the address may be in shared or local memory
     KFENCE_ALIGNED = 128,  // the address must be a multiple of the width
 };
+#define KFENCE_KIND(kind) ((unsigned)(kind) << 8)  // among the flags of what KFENCE_NOTE gets
 
 // Kinds of records (error_ring_record.kind). payload[0]: what; [1]: number of the module.
 enum kfence_kind {
@@ -106,6 +116,13 @@ enum kfence_kind {
     KFENCE_OUT_OF_SHARED,
     KFENCE_SKEWED,   // as KFENCE_MASKED, of accesses that were not aligned
     KFENCE_TRAPPED,  // a trap, or what would have been one
+    KFENCE_OUT_OF_LOCAL,
+    KFENCE_STACK_FULL,  // a call that the stack has no room for
+    KFENCE_BAD_CALL,    // address: the pointer, to no function that may be called through it
+    KFENCE_BAD_HANDLE,  // address: the handle of no texture or surface
+    KFENCE_BAD_SIZE,    // address: bytes of a bulk copy, or elements of a stride, more than there are
+    KFENCE_REFUSED,     // an instruction that cannot be fenced
+    KFENCE_ENDLESS,     // a loop has run longer than --fence-watchdog allows
     KFENCE_KINDS,
 };
 

@@ -214,6 +214,11 @@ void mode_limit_set(CUlimit limit)
     EACH(limit_set, limit);
 }
 
+bool mode_limit(CUlimit limit, size_t *value)
+{
+    FIRST(limit, limit, value);
+}
+
 void mode_module_made(const void *handle)
 {
     EACH(module_made, handle);

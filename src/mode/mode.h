@@ -104,6 +104,8 @@ struct mode {
     void (*context_stays)(CUcontext context);
     void (*context_gone)(CUcontext context);
     void (*limit_set)(CUlimit limit);  // in the current context
+    // Returns whether the current context has another limit than the program has set, which is then stored.
+    bool (*limit)(CUlimit limit, size_t *value);
 
     // Modules and libraries. plan decides whether, and how, an image is rewritten (rewrite.h). module_loaded:
     // it was. module_left: the plan wanted it, but the image runs unchanged.
@@ -183,6 +185,7 @@ void mode_context_ends(CUcontext context, enum driver_id call);
 void mode_context_stays(CUcontext context);
 void mode_context_gone(CUcontext context);
 void mode_limit_set(CUlimit limit);
+bool mode_limit(CUlimit limit, size_t *value);
 void mode_module_made(const void *handle);
 void mode_module_ends(const void *handle);
 void mode_module_stays(const void *handle);

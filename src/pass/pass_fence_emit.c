@@ -79,7 +79,7 @@ static void decide(struct fence_func *k, uint32_t at, const struct ptx_stmt *s)
     BEFORE(k, at, "setp.ne.and.b32 %0, %1, 0, %2;", edit_reg(k->bad), edit_reg(k->bits), guard);
 }
 
-static unsigned flags_of(const struct ptx_mem *mem, uint32_t align)
+unsigned fence_flags(const struct ptx_mem *mem, uint32_t align)
 {
     return (mem->reads ? KFENCE_READS : 0) | (mem->writes ? KFENCE_WRITES : 0) |
            (mem->atomic ? KFENCE_ATOMIC : 0) | (align > 1 ? KFENCE_ALIGNED : 0) |
@@ -150,7 +150,7 @@ static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem 
     decide(k, at, s);
     BEFORE(k, at, "@!%0 bra %1;\nmov.u64 %2, %3;\ncvt.u64.u32 %4, %5;\ncall %6, (%2, %4);\nmov.u32 %5, %7;",
            edit_reg(k->bad), edit_sym(inside), edit_reg(k->what),
-           edit_imm((int64_t)KFENCE_WHAT(site, width, flags_of(mem, align))), edit_reg(k->to[row]),
+           edit_imm((int64_t)KFENCE_WHAT(site, width, fence_flags(mem, align))), edit_reg(k->to[row]),
            edit_reg(to), edit_sym(k->k->shared), edit_reg(k->low));
     edit_place_label(k->k->all.c->edit, at, inside);
     struct ptx_operand address = edit_addr(to, 0);
@@ -175,7 +175,7 @@ static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *me
     int err = new_site(k, at, mem, &width, &site);
     if (err)
         return err;
-    unsigned flags = flags_of(mem, align);
+    unsigned flags = fence_flags(mem, align);
     int64_t offset = load_pointer(k, at, mem->addr, to);
     compare(k, at, to, offset, align);
     uint32_t inside = edit_new_label(k->k->all.c->edit);
@@ -194,23 +194,38 @@ static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *me
 
 // --- a statement -------------------------------------------------------------------------------------------
 
-// A trap would end the context, with everyone in it.
-static int end_thread(struct fence_func *k, uint32_t at)
+int fence_site(struct fence_func *k, uint32_t at, uint32_t *site)
 {
-    const struct ptx_stmt *s = &k->f->stmts[at];
-    struct edit *e = k->k->all.c->edit;
     struct check_access a = {.stmt = at, .root = {.kind = ROOTS_OWN}};
-    uint32_t site, stays = edit_new_label(e);
-    int err = check_site(&k->site, &a, &site);
-    if (err)
-        return err;
+    return check_site(&k->site, &a, site);
+}
+
+uint32_t fence_unless_guarded(struct fence_func *k, uint32_t at)
+{
+    uint32_t label = edit_new_label(k->k->all.c->edit);
+    const struct ptx_stmt *s = &k->f->stmts[at];
     if (s->guard != PTX_NONE)
-        BEFORE(k, at, "@!%0 bra %1;", edit_guard(s), edit_sym(stays));
-    BEFORE(k, at, "mov.u64 %0, %1;\nmov.u64 %2, 0;\ncall %3, (%0, %2);\nexit;", edit_reg(k->what),
-           edit_imm((int64_t)KFENCE_WHAT(site, 0, KFENCE_READS)), edit_reg(k->to[0]), edit_sym(k->k->note));
-    edit_place_label(e, at, stays);
-    edit_delete(e, at);
-    return 0;
+        BEFORE(k, at, "@!%0 bra %1;", edit_guard(s), edit_sym(label));
+    return label;
+}
+
+void fence_end(struct fence_func *k, uint32_t at, uint64_t what, enum kfence_kind kind, uint32_t value)
+{
+    BEFORE(k, at, "mov.u64 %0, %1;\ncall %2, (%0, %3);\nexit;", edit_reg(k->what),
+           edit_imm((int64_t)(what | KFENCE_WHAT(0, 0, KFENCE_KIND(kind)))), edit_sym(k->k->note),
+           edit_reg(value));
+}
+
+// The instruction would end the context, with everyone in it, or cannot be fenced.
+static int end_thread(struct fence_func *k, uint32_t at, enum kfence_kind kind)
+{
+    uint32_t site, stays = fence_unless_guarded(k, at);
+    int err = fence_site(k, at, &site);
+    BEFORE(k, at, "mov.u64 %0, 0;", edit_reg(k->to[0]));
+    fence_end(k, at, KFENCE_WHAT(site, 0, 0), kind, k->to[0]);
+    edit_place_label(k->k->all.c->edit, at, stays);
+    edit_delete(k->k->all.c->edit, at);
+    return err;
 }
 
 static int fence_stmt(struct fence_func *k, uint32_t at)
@@ -218,12 +233,12 @@ static int fence_stmt(struct fence_func *k, uint32_t at)
     struct ptx_mem mem[PTX_MAX_MEM];
     const struct ptx_stmt *s = &k->f->stmts[at];
     if (s->form->id == PTX_OP_TRAP || s->form->id == PTX_OP_BRKPT)
-        return end_thread(k, at);
+        return end_thread(k, at, KFENCE_TRAPPED);
     fence_redirect(k->k, k->f, at);
+    int err = fence_call(k, at);
     unsigned n = ptx_stmt_mem(k->f, s, mem), rows = 0;
-    int err = 0;
     for (unsigned i = 0; i < n && !err; i++)
-        if (fence_wants(k, &mem[i]))
+        if (!fence_local(k, at, &mem[i], i, &err) && fence_wants(k, &mem[i]))
             err = rows == FENCE_ROWS ? -ENOTSUP : fence_row(k, at, &mem[i], rows++, i);
     return err;
 }
@@ -259,7 +274,7 @@ static void registers(struct fence_func *k)
 int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fence_plan *plan)
 {
     struct pass_context *c = all->all.c;
-    struct fence_func k = {.k = all, .f = f, .plan = plan, .run = 1};
+    struct fence_func k = {.k = all, .f = f, .plan = plan, .run = 1, .locals = &all->locals[index], .deep = all->deep[index], .frame = PTX_NONE};
     k.site = (struct check_func){.k = &all->all, .f = k.f, .name = c->result->funcs[index].name};
     edit_func(c->edit, k.f);
     registers(&k);

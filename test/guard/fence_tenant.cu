@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <new>
 #include <vector>
 
 enum { N = 1 << 14, NEIGHBOUR = 1 << 20 };
@@ -161,6 +162,174 @@ KERNEL(shared_generic)
     own[threadIdx.x] = 1;
 }
 
+// --- local memory ------------------------------------------------------------------------------------------
+
+KERNEL(local_write)
+{
+    volatile uint32_t a[16];
+    for (int i = 0; i < 16; i++)
+        a[(i + own[0]) % 16] = i;
+    a[at] = 7;
+    own[threadIdx.x] = a[own[0] % 16];
+}
+
+KERNEL(local_read)
+{
+    volatile uint32_t a[16];
+    for (int i = 0; i < 16; i++)
+        a[(i + own[0]) % 16] = i;
+    own[threadIdx.x] = a[at];
+}
+
+KERNEL(local_before)
+{
+    volatile uint64_t a[16];
+    for (int i = 0; i < 16; i++)
+        a[(i + own[0]) % 16] = i;
+    a[-(int64_t)at] = 7;
+    own[threadIdx.x] = (uint32_t)a[own[0] % 16];
+}
+
+// The pointer may be one of shared memory.
+KERNEL(local_generic)
+{
+    __shared__ uint32_t shared[64];
+    volatile uint32_t a[16];
+    for (int i = 0; i < 16; i++)
+        a[(i + own[0]) % 16] = i;
+    shared[threadIdx.x] = 1;
+    volatile uint32_t *p = own[64] ? shared : a;
+    p[at] = 3;
+    own[threadIdx.x] = p[0];
+}
+
+__device__ __noinline__ uint32_t fill(volatile uint32_t *a, uint64_t at)
+{
+    a[at] = 5;
+    return a[0];
+}
+
+// The caller's variable.
+KERNEL(local_caller)
+{
+    volatile uint32_t a[16];
+    for (int i = 0; i < 16; i++)
+        a[(i + own[0]) % 16] = i;
+    own[threadIdx.x] = fill(a, at);
+}
+
+KERNEL(local_misaligned)
+{
+    volatile uint64_t a[16];
+    for (int i = 0; i < 16; i++)
+        a[(i + own[0]) % 16] = i;
+    *(volatile uint64_t *)((volatile char *)a + at) = 3;
+    own[threadIdx.x] = (uint32_t)a[own[0] % 16];
+}
+
+__device__ __noinline__ uint32_t descend(uint32_t n, volatile uint32_t *own)
+{
+    volatile uint32_t a[4] = {n, n + 1, own[0], n};
+    return n ? descend(n - 1, own) + a[n % 4] : a[own[0] % 4];
+}
+
+KERNEL(recursion)
+{
+    own[threadIdx.x] = descend(at ? 1u << 30 : 8, own + 64);
+}
+
+__device__ __noinline__ uint32_t odd(uint32_t n, volatile uint32_t *own);
+__device__ __noinline__ uint32_t even(uint32_t n, volatile uint32_t *own)
+{
+    return n == own[0] ? 1 : odd(n - 1, own) + n;
+}
+
+__device__ __noinline__ uint32_t odd(uint32_t n, volatile uint32_t *own)
+{
+    return n == own[0] ? 0 : even(n - 1, own) * n + own[0];
+}
+
+KERNEL(mutual_recursion)
+{
+    own[threadIdx.x] = even(at ? 1u << 30 : 6, own + 64);
+}
+
+// --- calls -------------------------------------------------------------------------------------------------
+
+typedef uint32_t (*callable)(uint32_t);
+__device__ __noinline__ uint32_t twice(uint32_t x)
+{
+    return 2 * x;
+}
+
+__device__ __noinline__ uint32_t square(uint32_t x)
+{
+    return x * x;
+}
+
+__device__ __noinline__ uint32_t two(uint32_t x, uint32_t y)
+{
+    return x + 2 * y;
+}
+
+KERNEL(null_call)
+{
+    callable f = own[64] ? square : twice;
+    if (at)
+        f = (callable)(uint64_t)own[65];
+    own[threadIdx.x] = f(own[66]);
+}
+
+KERNEL(wild_call)
+{
+    callable f = own[64] ? square : twice;
+    if (at)
+        f = (callable)((uint64_t)f + 16 * at);
+    own[threadIdx.x] = f(own[66]);
+}
+
+// A function with other parameters.
+KERNEL(wrong_call)
+{
+    uint32_t (*other)(uint32_t, uint32_t) = own[64] ? NULL : two;
+    callable f = own[64] ? square : at ? (callable)other : twice;
+    own[threadIdx.x] = f(own[66]) + (own[65] ? other(1, 2) : 0);
+}
+
+class shape
+{
+public:
+    uint32_t side;
+    __device__ virtual uint32_t area()
+    {
+        return side;
+    }
+};
+
+class box : public shape
+{
+public:
+    __device__ virtual uint32_t area()
+    {
+        return side * side;
+    }
+};
+
+// An object that was never constructed.
+KERNEL(virtual_call)
+{
+    __shared__ uint64_t memory[8];
+    memory[threadIdx.x % 8] = own[64];
+    __syncthreads();
+    shape *s = (shape *)memory;
+    if (!at && threadIdx.x == 0)
+        s = own[64] ? new (memory) shape : new (memory) box;
+    __syncthreads();
+    own[threadIdx.x] = s->area();
+}
+
+// --- ends --------------------------------------------------------------------------------------------------
+
 KERNEL(trap)
 {
     if (at)
@@ -179,7 +348,7 @@ KERNEL(breakpoint)
 // Nothing: `at` only says whether to do wrong.
 // An index far behind shared memory.
 enum aim { NEIGHBOURS, FAR, ZERO, BESIDE, SWITCH, INDEX };
-enum { ILLEGAL = 700, MISALIGNED = 716, FAILED = 719 };
+enum { ILLEGAL = 700, MISALIGNED = 716, INVALID_PC = 718, FAILED = 719 };
 static const struct {
     const char *name;
     void (*kernel)(uint32_t *own, uint64_t at);
@@ -218,6 +387,18 @@ static const struct {
     {"shared_read", shared_read, INDEX, ILLEGAL},
     {"shared_atomic", shared_atomic, INDEX, ILLEGAL},
     {"shared_generic", shared_generic, INDEX, ILLEGAL},
+    {"local_write", local_write, INDEX, ILLEGAL},
+    {"local_read", local_read, INDEX, ILLEGAL},
+    {"local_before", local_before, INDEX, ILLEGAL},
+    {"local_generic", local_generic, INDEX, ILLEGAL},
+    {"local_caller", local_caller, INDEX, ILLEGAL},
+    {"local_misaligned", local_misaligned, SWITCH, MISALIGNED},
+    {"recursion", recursion, SWITCH, ILLEGAL},
+    {"mutual_recursion", mutual_recursion, SWITCH, ILLEGAL},
+    {"null_call", null_call, SWITCH, INVALID_PC},
+    {"wild_call", wild_call, INDEX, INVALID_PC},
+    {"wrong_call", wrong_call, SWITCH, INVALID_PC},
+    {"virtual_call", virtual_call, SWITCH, ILLEGAL},
     {"trap", trap, SWITCH, FAILED},
     {"breakpoint", breakpoint, SWITCH, FAILED},
 };

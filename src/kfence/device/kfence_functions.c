@@ -18,7 +18,7 @@ __attribute__((weak)) uint64_t moat_fence_find(uint64_t what, uint64_t address)
 __attribute__((weak)) void moat_fence_note(uint64_t what, uint64_t bits)
 {
     struct kfence_module m = __moat_fence_module;
-    uint64_t kind = what >> 48 ? KFENCE_TRAPPED : (uint32_t)bits ? KFENCE_MASKED : KFENCE_SKEWED;
+    uint64_t kind = what >> 56 ? what >> 56 : (uint32_t)bits ? KFENCE_MASKED : KFENCE_SKEWED;
     kfence_judge_note(&m, kind, what, bits);
 }
 
