@@ -9,7 +9,9 @@
 #include "context/green.h"
 #include "core/guard.h"
 #include "core/lock.h"
+#include "fence/fence_handles.h"
 #include "fence/fence_memory.h"
+#include "fence/fence_objects.h"
 #include "fence/fence_ranges.h"
 #include "fence/fence_stack.h"
 #include "track/guard_report.h"
@@ -79,6 +81,28 @@ void fence_host_each(void (*f)(struct fence_device *d, struct context *ctx, void
     lock_take(&lock);
     each(f, argument);
     lock_give(&lock);
+}
+
+void fence_host_locked(void (*f)(void *argument), void *argument)
+{
+    lock_take(&lock);
+    f(argument);
+    lock_give(&lock);
+}
+
+struct fence_device *fence_host_device(unsigned context)
+{
+    return devices[context].ready && !devices[context].ending ? &devices[context] : NULL;
+}
+
+bool fence_host_is_range(uint64_t base, uint64_t bytes, uint64_t *range)
+{
+    for (uint64_t i = 0; i < image->count; i++)
+        if (image->ranges[i].base <= base && base + bytes <= image->ranges[i].end && base + bytes >= base) {
+            *range = image->ranges[i].base;
+            return true;
+        }
+    return false;
 }
 
 bool fence_host_rings(void (*f)(struct fence_device *d, struct context *ctx, void *argument), void *argument,
@@ -199,8 +223,10 @@ static void freed(uint64_t base, uint64_t serial)
         return;
     int saved = errno;
     lock_take(&lock);
-    if (fence_ranges_remove(&ranges, base))
+    if (fence_ranges_remove(&ranges, base)) {
         ranges_changed();
+        fence_handles_range_ends(base);
+    }
     lock_give(&lock);
     errno = saved;
 }
@@ -221,6 +247,7 @@ static CUresult make_state(struct fence_device *d, struct context *ctx)
     void *p = NULL;
     CUdeviceptr ring = 0;
     struct error_ring_writer writer;
+    const struct kfence_object *objects = fence_objects_table(context_number(ctx));
     uint64_t silent = guard.options.fence_silent, low = UINT64_MAX;
     CUresult r = real->cuMemHostAlloc(&p, error_ring_bytes(KFENCE_RING),
                                       CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
@@ -239,8 +266,10 @@ static CUresult make_state(struct fence_device *d, struct context *ctx)
         {d->state + offsetof(struct kfence_state, errors), &writer, sizeof writer},
         {d->state + offsetof(struct kfence_state, silent), &silent, sizeof silent},
         {d->state + offsetof(struct kfence_state, heap_low), &low, sizeof low},
+        {d->state + offsetof(struct kfence_state, objects), (void *)(uintptr_t)objects,
+         sizeof *objects * KFENCE_OBJECTS},
     };
-    return r ? r : context_write(ctx, copies, 3);
+    return r ? r : context_write(ctx, copies, objects ? 4 : 3);
 }
 
 static void make(struct fence_device *d, struct context *ctx)
@@ -494,6 +523,7 @@ void fence_host_context_gone(CUcontext context)
     // Its memory has ended with it; the ring is the process's, and the driver has freed it too.
     devices[number] = (struct fence_device){.ready = false};
     fence_stack_forget(ctx);
+    fence_objects_forget(number);
     forget_set(number, true);
     lock_give(&lock);
 }

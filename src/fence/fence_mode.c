@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // --mode=fence as the hooks see it.
 #include "core/guard.h"
+#include "fence/fence_handles.h"
 #include "fence/fence_host.h"
 #include "fence/fence_launch.h"
 #include "fence/fence_memory.h"
@@ -95,6 +96,8 @@ const struct mode fence_mode = {
     .context_gone = context_gone,
     .limit_set = fence_host_limit_set,
     .limit = fence_host_limit,
+    .object = fence_handles_object,
+    .tensor = fence_handles_tensor,
     .plan = plan,
     .module_loaded = fence_host_module,
     .module_ends = module_ends,

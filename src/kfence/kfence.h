@@ -75,6 +75,18 @@ struct kfence_table {
     struct kfence_range ranges[KFENCE_RANGES];
 };
 
+// What a kernel may use beside memory. The program's textures, surfaces and tensor maps, by a hash of the word:
+// the first place from it on that is 0 ends a search.
+enum kfence_object_kind { KFENCE_TEXTURE = 1, KFENCE_SURFACE, KFENCE_MAP };
+struct kfence_object {
+    uint64_t word;  // KFENCE_OBJECT; 0: none, KFENCE_GONE: none any more
+    uint64_t bytes;  // of a tensor map's box, in shared memory
+};
+enum { KFENCE_OBJECTS = 1 << 14, KFENCE_GONE = 1 };
+// A handle, or the hash of a tensor map's words.
+#define KFENCE_OBJECT(kind, value) ((uint64_t)(kind) << 62 | ((uint64_t)(value) & (UINT64_MAX >> 2)))
+enum { KFENCE_MAP_WORDS = 16 };
+
 struct kfence_state {
     struct error_ring_writer errors;
     uint64_t faults;               // accesses that left, and threads that noted one
@@ -84,6 +96,7 @@ struct kfence_state {
     uint64_t unused[11];
     uint32_t seen[KFENCE_SEEN / 32];  // a bit for each error that is recorded, by a hash
     struct kfence_table tables[2];
+    struct kfence_object objects[KFENCE_OBJECTS];
 };
 
 // --- the functions -----------------------------------------------------------------------------------------
@@ -97,6 +110,10 @@ struct kfence_state {
 #define KFENCE_SHARED "moat_fence_shared"
 // (.param .b64 address, .param .b64 bytes): malloc in a kernel returned it.
 #define KFENCE_TOOK "moat_fence_took"
+// (.param .b64 word): a KFENCE_OBJECT. Returns 0 if the program has none such, else 1 more than its bytes.
+#define KFENCE_OBJECT_FIND "moat_fence_object"
+// (.param .b64 address) of a tensor map in a kernel's parameters. Returns the same.
+#define KFENCE_MAP_FIND "moat_fence_map"
 #define KFENCE_WHAT(site, width, flags) \
     ((uint64_t)(uint32_t)(site) | (uint64_t)(uint16_t)(width) << 32 | (uint64_t)(flags) << 48)
 enum kfence_flags {
@@ -104,6 +121,7 @@ enum kfence_flags {
     KFENCE_WRITES = 2,  // atomics read and write
     KFENCE_ATOMIC = 4,
     KFENCE_GENERIC = 8,    // the address may be in shared or local memory
+    KFENCE_WIDE = 16,      // the width has 24 bits, the upper 8 in bits 56 to 63
     KFENCE_ALIGNED = 128,  // the address must be a multiple of the width
 };
 #define KFENCE_KIND(kind) ((unsigned)(kind) << 8)  // among the flags of what KFENCE_NOTE gets
@@ -120,7 +138,9 @@ enum kfence_kind {
     KFENCE_STACK_FULL,  // a call that the stack has no room for
     KFENCE_BAD_CALL,    // address: the pointer, to no function that may be called through it
     KFENCE_BAD_HANDLE,  // address: the handle of no texture or surface
-    KFENCE_BAD_SIZE,    // address: bytes of a bulk copy, or elements of a stride, more than there are
+    KFENCE_BAD_MAP,     // address: that of a tensor map that no call has encoded for memory of the program
+    KFENCE_BAD_STRIDE,  // address: elements
+    KFENCE_BAD_SIZE,    // address: bytes of a bulk copy, which must be a multiple of 16
     KFENCE_REFUSED,     // an instruction that cannot be fenced
     KFENCE_ENDLESS,     // a loop has run longer than --fence-watchdog allows
     KFENCE_KINDS,

@@ -14,12 +14,20 @@
 
 enum { OLDEST = 70 };  // oldest architecture that is rewritten
 
+// Sets x to the width: KFENCE_WIDE. The upper bits are 0 in others.
+#define WIDTH_TEXT           \
+    "shr.u64 x, what, 32;\n" \
+    "and.b64 x, x, 65535;\n" \
+    "shr.u64 y, what, 56;\n" \
+    "shl.b64 y, y, 16;\n"    \
+    "or.b64 x, x, y;\n"
+
 // Texts that are inserted cannot declare parameters; registers they can pass. The first line keeps addresses
 // of kernels' parameters, which lie in a space of their own; PTX has had the instruction since 7.7.
 static const char find_text[] = ".func (.reg .b64 to) " FENCE_FIND " (.reg .b64 what, .reg .b64 address)\n"
                                 "{\n"
-                                ".reg .pred p;\n"
-                                ".reg .b64 x;\n"
+                                ".reg .pred p, q;\n"
+                                ".reg .b64 x, y;\n"
                                 ".reg .b32 at, width, limit;\n"
                                 "and.b64 x, what, 0x8000000000000;\n"
                                 "setp.eq.u64 p, x, 0;\n"
@@ -32,14 +40,18 @@ static const char find_text[] = ".func (.reg .b64 to) " FENCE_FIND " (.reg .b64 
                                 "%s"
                                 "cvta.to.shared.u64 x, address;\n"
                                 "cvt.u32.u64 at, x;\n"
-                                "shr.u64 x, what, 32;\n"
+                                WIDTH_TEXT
                                 "cvt.u32.u64 width, x;\n"
-                                "and.b32 width, width, 65535;\n"
+                                "setp.gt.u32 q, width, limit;\n"
+                                "@q bra note;\n"
                                 "sub.u32 limit, limit, width;\n"
                                 "setp.le.u32 p, at, limit;\n"
                                 "@p bra same;\n"
                                 "%s"
+                                "note:\n"
                                 "call " FENCE_SHARED ", (what, address);\n"
+                                "ld.const.u64 to, [" KFENCE_VARIABLE "+24];\n"
+                                "@q bra back;\n"
                                 "and.b32 limit, limit, -32;\n"
                                 "cvt.u64.u32 x, limit;\n"
                                 "cvta.shared.u64 to, x;\n"
@@ -130,6 +142,18 @@ static const char pass_text[] = ".func %s (.reg .b64 first, .reg .b64 second)\n"
                                 "ret;\n"
                                 "}\n";
 
+// A function that passes a word on and returns one.
+static const char ask_text[] = ".func (.reg .b64 to) %s (.reg .b64 word)\n"
+                               "{\n"
+                               "{\n"
+                               ".param .b64 a;\n.param .b64 r;\n"
+                               "st.param.b64 [a], word;\n"
+                               "call (r), %s, (a);\n"
+                               "ld.param.b64 to, [r];\n"
+                               "}\n"
+                               "ret;\n"
+                               "}\n";
+
 // What kernels call in place of malloc, so that the lookup knows the heap's blocks.
 static const struct {
     const char *name;     // the driver's function
@@ -178,7 +202,7 @@ static const char take_aligned_text[] =
 uint64_t pass_fence_sum(void)
 {
     const char *texts[] = {find_text, stack_text,  exact_text, inexact_text,     cluster_text,
-                           pass_text, params_text, take_text,  take_aligned_text};
+                           pass_text, params_text, ask_text,   take_text, take_aligned_text};
     uint64_t sum = XXH3_64bits(kfence_functions_ptx, strlen(kfence_functions_ptx));
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         sum = XXH3_64bits_withSeed(texts[i], strlen(texts[i]), sum);
@@ -302,6 +326,8 @@ static int add_text(struct fencing *k)
     out_fmt(&text, find_text, params ? params_text : "", k->exact_shared ? exact_text : inexact_text,
             k->exact_shared ? cluster_text : "");
     out_fmt(&text, pass_text, FENCE_TOOK, KFENCE_TOOK);
+    out_fmt(&text, ask_text, FENCE_OBJECT, KFENCE_OBJECT_FIND);
+    out_fmt(&text, ask_text, FENCE_MAP, KFENCE_MAP_FIND);
     for (unsigned i = 0; i < TAKERS && !err; i++)
         err = add_taker(k, i, &text);
     err = err ? err : text.error;
@@ -314,6 +340,8 @@ static int add_text(struct fencing *k)
     k->find = edit_find(c->edit, STR(FENCE_FIND));
     k->note = edit_find(c->edit, STR(FENCE_NOTE));
     k->shared = edit_find(c->edit, STR(FENCE_SHARED));
+    k->object = edit_find(c->edit, STR(FENCE_OBJECT));
+    k->map = edit_find(c->edit, STR(FENCE_MAP));
     for (unsigned i = 0; i < TAKERS; i++)
         k->instead[i] = k->taker[i] == PTX_NONE ? PTX_NONE : edit_find(c->edit, str_from(takers[i].instead));
     return edit_error(c->edit);

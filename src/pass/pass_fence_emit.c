@@ -23,14 +23,15 @@ static bool is_inside_variable(const struct ptx_module *m, const struct ptx_mem 
 bool fence_wants(const struct fence_func *k, const struct ptx_mem *mem)
 {
     enum ptx_space space = ptx_space_is((enum ptx_space)mem->space);
-    return (space == PTX_SPACE_GENERIC || space == PTX_SPACE_GLOBAL || space == PTX_SPACE_SHARED) &&
+    return (space == PTX_SPACE_GENERIC || space == PTX_SPACE_GLOBAL || fence_is_shared(mem)) &&
            mem->addr->kind == PTX_ADDR && (mem->reads || mem->writes) &&
            !is_inside_variable(k->k->all.c->m, mem);
 }
 
-static bool is_shared(const struct ptx_mem *mem)
+bool fence_is_shared(const struct ptx_mem *mem)
 {
-    return ptx_space_is((enum ptx_space)mem->space) == PTX_SPACE_SHARED;
+    enum ptx_space space = ptx_space_is((enum ptx_space)mem->space);
+    return space == PTX_SPACE_SHARED || space == PTX_SPACE_SHARED_CLUSTER;
 }
 
 // What an access's address must be a multiple of.
@@ -130,6 +131,20 @@ static void load_shared(struct fence_func *k, uint32_t at, const struct ptx_oper
                edit_imm((int32_t)addr->value));
 }
 
+// As fence_shared, for an address that may be in another block of the cluster: these are at multiples of
+// 16 MiB, from 1 on, and the own block also at 0.
+static void compare_cluster(struct fence_func *k, uint32_t at, struct ptx_operand bytes, uint32_t align,
+                            uint32_t to)
+{
+    BEFORE(k, at,
+           "sub.u32 %0, %1, %2;\nand.b32 %6, %3, 0xFFFFFF;\nmin.u32 %0, %0, %6;\nand.b32 %0, %0, %4;\n"
+           "mov.u32 %5, %cluster_nctarank;\nadd.u32 %5, %5, 1;\nshl.b32 %5, %5, 24;\n"
+           "setp.lt.u32 %7, %3, %5;\nand.b32 %6, %3, 0xFF000000;\nselp.b32 %6, %6, 0, %7;\n"
+           "or.b32 %0, %0, %6;\nxor.b32 %5, %0, %3;",
+           edit_reg(k->low), edit_reg(k->limit), bytes, edit_reg(to), edit_imm(-(int64_t)align),
+           edit_reg(k->bits), edit_reg(k->high), edit_reg(k->bad));
+}
+
 // The address is compared with the bytes of shared memory that the block has; one outside becomes the last
 // one at which the access fits.
 static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row)
@@ -141,9 +156,13 @@ static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem 
         return err;
     load_shared(k, at, mem->addr, to);
     uint32_t inside = edit_new_label(k->k->all.c->edit);
-    BEFORE(k, at, "sub.u32 %0, %1, %2;\nmin.u32 %0, %0, %3;\nand.b32 %0, %0, %4;\nxor.b32 %5, %0, %3;",
-           edit_reg(k->low), edit_reg(k->limit), edit_imm(width), edit_reg(to), edit_imm(-(int64_t)align),
-           edit_reg(k->bits));
+    struct ptx_operand bytes = fence_is_wide(mem) ? edit_reg(k->size) : edit_imm(width);
+    if (ptx_space_is((enum ptx_space)mem->space) == PTX_SPACE_SHARED_CLUSTER)
+        compare_cluster(k, at, bytes, align, to);
+    else
+        BEFORE(k, at, "sub.u32 %0, %1, %2;\nmin.u32 %0, %0, %3;\nand.b32 %0, %0, %4;\nxor.b32 %5, %0, %3;",
+               edit_reg(k->low), edit_reg(k->limit), bytes, edit_reg(to), edit_imm(-(int64_t)align),
+               edit_reg(k->bits));
     if (mem->extent == PTX_EXTENT_ROWS && mem->lanes < 32)
         BEFORE(k, at, "mov.u32 %0, %laneid;\nsetp.lt.u32 %1, %0, %2;\nselp.b32 %3, %3, 0, %1;",
                edit_reg(k->high), edit_reg(k->bad), edit_imm(mem->lanes), edit_reg(k->bits));
@@ -170,7 +189,7 @@ static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *me
         return fence_mask(k, at, mem, row);
     }
     uint32_t site, align = fence_alignment(mem), to = k->to[row], width;
-    if (is_shared(mem))
+    if (fence_is_shared(mem))
         return fence_shared(k, at, mem, row);
     int err = new_site(k, at, mem, &width, &site);
     if (err)
@@ -179,12 +198,14 @@ static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *me
     int64_t offset = load_pointer(k, at, mem->addr, to);
     compare(k, at, to, offset, align);
     uint32_t inside = edit_new_label(k->k->all.c->edit);
-    BEFORE(k, at,
-           "@!%0 bra %1;\nmov.u64 %2, %3;\nadd.s64 %4, %4, %5;\ncall (%4), %6, (%2, %4);\n"
-           "sub.s64 %4, %4, %5;",
-           edit_reg(k->bad), edit_sym(inside), edit_reg(k->what),
-           edit_imm((int64_t)KFENCE_WHAT(site, width, flags)), edit_reg(to), edit_imm(offset),
-           edit_sym(k->k->find));
+    bool wide = fence_is_wide(mem);
+    uint64_t what = wide ? KFENCE_WHAT(site, 0, flags | KFENCE_WIDE) : KFENCE_WHAT(site, width, flags);
+    BEFORE(k, at, "@!%0 bra %1;\nmov.u64 %2, %3;", edit_reg(k->bad), edit_sym(inside), edit_reg(k->what),
+           edit_imm((int64_t)what));
+    if (wide)
+        fence_add_size(k, at);
+    BEFORE(k, at, "add.s64 %2, %2, %3;\ncall (%2), %1, (%0, %2);\nsub.s64 %2, %2, %3;", edit_reg(k->what),
+           edit_sym(k->k->find), edit_reg(to), edit_imm(offset));
     edit_place_label(k->k->all.c->edit, at, inside);
     struct ptx_operand address = edit_addr(to, offset);
     address.unified = mem->addr->unified;
@@ -234,9 +255,15 @@ static int fence_stmt(struct fence_func *k, uint32_t at)
     const struct ptx_stmt *s = &k->f->stmts[at];
     if (s->form->id == PTX_OP_TRAP || s->form->id == PTX_OP_BRKPT)
         return end_thread(k, at, KFENCE_TRAPPED);
+    if (fence_is_refused(s))
+        return end_thread(k, at, KFENCE_REFUSED);
     fence_redirect(k->k, k->f, at);
     int err = fence_call(k, at);
+    if (!err)
+        err = fence_object(k, at);
     unsigned n = ptx_stmt_mem(k->f, s, mem), rows = 0;
+    if (!err)
+        err = fence_size(k, at, mem, n);
     for (unsigned i = 0; i < n && !err; i++)
         if (!fence_local(k, at, &mem[i], i, &err) && fence_wants(k, &mem[i]))
             err = rows == FENCE_ROWS ? -ENOTSUP : fence_row(k, at, &mem[i], rows++, i);
@@ -261,6 +288,9 @@ static void registers(struct fence_func *k)
     k->high = edit_new_reg(e, PTX_B32);
     k->bits = edit_new_reg(e, PTX_B32);
     k->what = edit_new_reg(e, PTX_B64);
+    k->own_size = edit_new_reg(e, PTX_B32);
+    k->wide[0] = edit_new_reg(e, PTX_B64);
+    k->wide[1] = edit_new_reg(e, PTX_B64);
     k->bad = edit_new_reg(e, PTX_PRED);
     edit_entry(e, "ld.const.b32 %0, [%1];\nld.const.b32 %2, [%3];", edit_reg(k->base),
                edit_sym_at(k->k->variable, offsetof(struct kfence_module, base) + 4), edit_reg(k->outside),

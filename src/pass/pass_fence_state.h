@@ -10,6 +10,8 @@
 #define FENCE_NOTE EDIT_PREFIX "fence_note"
 #define FENCE_SHARED EDIT_PREFIX "fence_shared"
 #define FENCE_TOOK EDIT_PREFIX "fence_took"
+#define FENCE_OBJECT EDIT_PREFIX "fence_object"
+#define FENCE_MAP EDIT_PREFIX "fence_map"
 #define FENCE_STACK EDIT_PREFIX "fence_stack"
 #define FENCE_CALLABLE EDIT_PREFIX "fence_callable_"  // followed by the number of a shape
 
@@ -40,7 +42,7 @@ struct fence_shape {
 struct fencing {
     struct checking all;  // for sites, which are described as those of pass_check
     uint32_t variable;    // symbols: KFENCE_VARIABLE, and the functions above
-    uint32_t find, note, shared;
+    uint32_t find, note, shared, object, map;
     fence_plan *plans;           // by index of result->funcs
     fence_locals *locals;        // by index of result->funcs
     struct ptx_func **variants;  // NULL: none
@@ -90,7 +92,11 @@ struct fence_func {
     uint32_t to[FENCE_ROWS];      // fenced pointers
     uint32_t narrow[FENCE_ROWS];  // and those into shared memory
     uint32_t low, high, bits, bad, what;
+    uint32_t last[2];          // the texture and the surface that were found last; 0: the function has none
+    uint32_t size;             // bytes of the access that fence_size has looked at
+    uint32_t own_size, wide[2];
 };
+enum { FENCE_WIDEST = 1 << 24 };  // bytes of an access
 
 // pass_fence.c: calls of malloc in a statement become calls of ours.
 void fence_redirect(struct fencing *k, struct ptx_func *f, uint32_t at);
@@ -118,6 +124,16 @@ int fence_add_calls(struct fencing *k);
 // Code for a call; none for other statements.
 int fence_call(struct fence_func *k, uint32_t at);
 
+// pass_fence_object.c: whether threads that execute the statement end; code for handles and tensor maps.
+bool fence_is_refused(const struct ptx_stmt *s);
+int fence_object(struct fence_func *k, uint32_t at);
+
+// pass_fence_size.c: puts code in front of a statement if the bytes of one of its accesses are not known:
+// k->size gets them. fence_is_wide: the access is such a one. fence_add_size adds them to k->what.
+bool fence_is_wide(const struct ptx_mem *mem);
+int fence_size(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned n);
+void fence_add_size(struct fence_func *k, uint32_t at);
+
 // pass_fence_mask.c: finds the accesses of a kernel that need only a mask. Requires that nothing has been
 // edited.
 int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan);
@@ -129,6 +145,7 @@ int fence_mask(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, uns
 int fence_mask_ends(struct fence_func *k);
 // What was masked is forgotten where control may come from elsewhere, or the pointer changes.
 void fence_mask_forget(struct fence_func *k, uint32_t at);
+bool fence_is_shared(const struct ptx_mem *mem);
 bool fence_wants(const struct fence_func *k, const struct ptx_mem *mem);
 uint32_t fence_alignment(const struct ptx_mem *mem);
 #define FENCE_BEFORE(k, at, text, ...) edit_before((k)->k->all.c->edit, at, text, __VA_ARGS__)
