@@ -374,7 +374,9 @@ static bool set_variables(struct context *ctx, CUcontext context, struct fence_d
             m->set_in[number] = 0;  // it is set if the module stays
         if (m->ending || (row->context && row->context != context) || m->set_in[number] == p->generation)
             continue;
-        struct kfence_module value = {.state = d->state, .number = m->number};
+        struct kfence_module value = {.state = d->state,
+                                      .number = m->number,
+                                      .longest = (uint64_t)guard.options.fence_watchdog * 1000000000u};
         fence_partition_describe(p, &value);
         CUresult r = set_variable(ctx, row, &value);
         if (!m->listed[number])

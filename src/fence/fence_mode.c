@@ -55,7 +55,10 @@ static void aborts(void)
 
 static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
 {
-    rewrite_plan_add(plan, guard.options.fence == OPTION_FENCE_MODULO ? "fence_modulo" : "fence", true);
+    bool watchdog = guard.options.fence_watchdog, modulo = guard.options.fence == OPTION_FENCE_MODULO;
+    const char *pass = modulo ? watchdog ? "fence_modulo_watchdog" : "fence_modulo"
+                              : watchdog ? "fence_watchdog" : "fence";
+    rewrite_plan_add(plan, pass, true);
 }
 
 // Its kernels have ended when the driver unloads it, and what they recorded is named by what is known of it.

@@ -57,7 +57,7 @@ struct kfence_module {
     uint64_t state;    // of the struct kfence_state
     uint64_t number;   // of the module, for records; never 0
     uint64_t pages;    // of 2 MiB in the partition
-    uint64_t unused;
+    uint64_t longest;  // nanoseconds that a thread may be in a loop; 0: none is looked at
 };
 
 // --- the state, in device memory outside of the partition --------------------------------------------------

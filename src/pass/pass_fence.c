@@ -442,9 +442,9 @@ static int rewrite(struct fencing *k)
     return err ? err : keep_result(k);
 }
 
-static int fence(struct pass_context *c, bool modulo)
+static int fence(struct pass_context *c, bool modulo, bool watchdog)
 {
-    struct fencing k = {.all = {.c = c}, .taker = {PTX_NONE, PTX_NONE}, .modulo = modulo};
+    struct fencing k = {.all = {.c = c}, .taker = {PTX_NONE, PTX_NONE}, .modulo = modulo, .watchdog = watchdog};
     int err = c->result->nfuncs ? rewrite(&k) : 0;
     for (uint32_t i = 0; k.plans && i < c->result->nfuncs; i++)
         vec_free(&k.plans[i]);
@@ -458,10 +458,20 @@ static int fence(struct pass_context *c, bool modulo)
 
 int pass_fence(struct pass_context *c)
 {
-    return fence(c, false);
+    return fence(c, false, false);
 }
 
 int pass_fence_modulo(struct pass_context *c)
 {
-    return fence(c, true);
+    return fence(c, true, false);
+}
+
+int pass_fence_watchdog(struct pass_context *c)
+{
+    return fence(c, false, true);
+}
+
+int pass_fence_modulo_watchdog(struct pass_context *c)
+{
+    return fence(c, true, true);
 }

@@ -260,6 +260,8 @@ static int fence_stmt(struct fence_func *k, uint32_t at)
     fence_redirect(k->k, k->f, at);
     int err = fence_call(k, at);
     if (!err)
+        err = fence_loop(k, at);
+    if (!err)
         err = fence_object(k, at);
     unsigned n = ptx_stmt_mem(k->f, s, mem), rows = 0;
     if (!err)

@@ -47,6 +47,7 @@ struct fencing {
     fence_locals *locals;        // by index of result->funcs
     struct ptx_func **variants;  // NULL: none
     bool modulo;                 // variants use modulo, not a mask
+    bool watchdog;               // loops look at the clock
     bool exact_shared;           // a special register has the bytes of shared memory with those of the system
     uint32_t taker[2], instead[2];  // malloc and its kin, and what is called in their place; PTX_NONE
     // Calls.
@@ -95,6 +96,7 @@ struct fence_func {
     uint32_t last[2];          // the texture and the surface that were found last; 0: the function has none
     uint32_t size;             // bytes of the access that fence_size has looked at
     uint32_t own_size, wide[2];
+    uint32_t start, rounds;    // for loops: when the function began; 0: it has none
 };
 enum { FENCE_WIDEST = 1 << 24 };  // bytes of an access
 
@@ -127,6 +129,9 @@ int fence_call(struct fence_func *k, uint32_t at);
 // pass_fence_object.c: whether threads that execute the statement end; code for handles and tensor maps.
 bool fence_is_refused(const struct ptx_stmt *s);
 int fence_object(struct fence_func *k, uint32_t at);
+
+// pass_fence_loop.c: code for a branch that may close a loop.
+int fence_loop(struct fence_func *k, uint32_t at);
 
 // pass_fence_size.c: puts code in front of a statement if the bytes of one of its accesses are not known:
 // k->size gets them. fence_is_wide: the access is such a one. fence_add_size adds them to k->what.
