@@ -462,17 +462,6 @@ __global__ void tensor_memory(uint32_t *own, uint64_t at, const __grid_constant_
     load_tile(at ? (const void *)(own + 64) : (const void *)&map, own, 0);
 }
 
-// An instruction that cannot be fenced.
-KERNEL(multicast)
-{
-    uint32_t sum = 1;
-#if __CUDA_ARCH__ >= 900
-    if (at)
-        asm volatile("multimem.ld_reduce.relaxed.sys.global.add.u32 %0, [%1];" : "=r"(sum) : "l"(own) : "memory");
-#endif
-    own[threadIdx.x] = sum;
-}
-
 // --- ends --------------------------------------------------------------------------------------------------
 
 // The first thread's loop never ends; the others wait for it at a barrier.
@@ -583,7 +572,6 @@ static const struct {
     {"tensor", NULL, BAD_MAP, ILLEGAL, 1, tensor},
     {"tensor_box", NULL, MAP, ILLEGAL, 1, tensor_box},
     {"tensor_memory", NULL, MAP, REFUSED, 1, tensor_memory},
-    {"multicast", multicast, SWITCH, REFUSED},
     {"endless", endless, SWITCH, TIMEOUT, 1, NULL, "--fence-watchdog=1"},
     {"endless_function", endless_function, SWITCH, TIMEOUT, 1, NULL, "--fence-watchdog=1"},
     {"trap", trap, SWITCH, FAILED},
