@@ -267,7 +267,9 @@ static int fence_stmt(struct fence_func *k, uint32_t at)
     if (!err)
         err = fence_size(k, at, mem, n);
     for (unsigned i = 0; i < n && !err; i++)
-        if (!fence_local(k, at, &mem[i], i, &err) && fence_wants(k, &mem[i]))
+        if (mem[i].extent == PTX_EXTENT_DESCRIPTOR && mem[i].addr->kind == PTX_REG)
+            err = fence_descriptor(k, at, &mem[i]);
+        else if (!fence_local(k, at, &mem[i], i, &err) && fence_wants(k, &mem[i]))
             err = rows == FENCE_ROWS ? -ENOTSUP : fence_row(k, at, &mem[i], rows++, i);
     return err;
 }

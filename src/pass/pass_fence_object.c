@@ -111,6 +111,23 @@ static int find_map(struct fence_func *k, uint32_t at, const struct ptx_operand 
     return err;
 }
 
+// --- descriptors -------------------------------------------------------------------------------------------
+
+// The address in it must lie in the block's shared memory. What its strides add is not looked at.
+int fence_descriptor(struct fence_func *k, uint32_t at, const struct ptx_mem *mem)
+{
+    uint32_t site, past = fence_unless_guarded(k, at);
+    int err = fence_site(k, at, &site);
+    BEFORE(k, at,
+           "cvt.u32.u64 %0, %1;\nand.b32 %0, %0, 0x3FFF;\nshl.b32 %0, %0, 4;\nsetp.lt.u32 %2, %0, %3;\n"
+           "@%2 bra %4;\ncvt.u64.u32 %5, %0;",
+           edit_reg(k->low), edit_reg(mem->addr->id), edit_reg(k->bad), edit_reg(k->limit), edit_sym(past),
+           edit_reg(k->to[0]));
+    fence_end(k, at, KFENCE_WHAT(site, 0, KFENCE_READS), KFENCE_OUT_OF_SHARED, k->to[0]);
+    edit_place_label(k->k->all.c->edit, at, past);
+    return err;
+}
+
 int fence_object(struct fence_func *k, uint32_t at)
 {
     const struct ptx_stmt *s = &k->f->stmts[at];

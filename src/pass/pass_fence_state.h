@@ -129,6 +129,7 @@ int fence_call(struct fence_func *k, uint32_t at);
 // pass_fence_object.c: whether threads that execute the statement end; code for handles and tensor maps.
 bool fence_is_refused(const struct ptx_stmt *s);
 int fence_object(struct fence_func *k, uint32_t at);
+int fence_descriptor(struct fence_func *k, uint32_t at, const struct ptx_mem *mem);
 
 // pass_fence_loop.c: code for a branch that may close a loop.
 int fence_loop(struct fence_func *k, uint32_t at);
