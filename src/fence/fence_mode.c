@@ -56,8 +56,9 @@ static void aborts(void)
 static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
 {
     bool watchdog = guard.options.fence_watchdog, modulo = guard.options.fence == OPTION_FENCE_MODULO;
-    const char *pass = modulo ? watchdog ? "fence_modulo_watchdog" : "fence_modulo"
-                              : watchdog ? "fence_watchdog" : "fence";
+    const char *pass = modulo     ? watchdog ? "fence_modulo_watchdog" : "fence_modulo"
+                       : watchdog ? "fence_watchdog"
+                                  : "fence";
     rewrite_plan_add(plan, pass, true);
 }
 

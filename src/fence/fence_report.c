@@ -67,12 +67,16 @@ static enum report_type add_nearest(struct guard_finding *f)
 
 // Of the errors that end a thread.
 static const char *const notes[KFENCE_KINDS] = {
-    [KFENCE_STACK_FULL] = "contained: recursion without room on the stack; the thread ended, and no other one",
-    [KFENCE_BAD_CALL] = "contained: a call through a pointer to no function of the module that may be called so; "
-                        "the thread ended, and no other one",
-    [KFENCE_BAD_HANDLE] = "contained: the handle of no texture or surface; the thread ended, and no other one",
-    [KFENCE_BAD_MAP] = "contained: a tensor map that no call has encoded for memory of the program; the thread "
-                       "ended, and no other one",
+    [KFENCE_STACK_FULL] =
+        "contained: recursion without room on the stack; the thread ended, and no other one",
+    [KFENCE_BAD_CALL] =
+        "contained: a call through a pointer to no function of the module that may be called so; "
+        "the thread ended, and no other one",
+    [KFENCE_BAD_HANDLE] =
+        "contained: the handle of no texture or surface; the thread ended, and no other one",
+    [KFENCE_BAD_MAP] =
+        "contained: a tensor map that no call has encoded for memory of the program; the thread "
+        "ended, and no other one",
     [KFENCE_BAD_SIZE] = "contained: a bulk copy of a size that is no multiple of 16; the thread ended",
     [KFENCE_BAD_STRIDE] = "contained: a stride that no matrix has; the thread ended, and no other one",
     [KFENCE_REFUSED] = "refused: this instruction cannot be fenced; the thread ended, and no other one",
@@ -84,7 +88,8 @@ static void describe(struct guard_finding *f, const struct error_ring_record *r)
     switch (r->kind) {
     case KFENCE_MISALIGNED:
         f->type = REPORT_MISALIGNED;
-        f->note = "contained: the access was made at the aligned address below, or, in local memory, not at all";
+        f->note =
+            "contained: the access was made at the aligned address below, or, in local memory, not at all";
         break;
     case KFENCE_TRAPPED:
         f->type = REPORT_KERNEL_FAULT;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The stack of programs with recursive functions. Fenced functions have larger frames, and moat's own need
 // room behind the last call that is made, so the context's stack is made larger than the program has set it.
-// The program is told its own number.
+// The program gets its own number.
 #ifndef MOAT_FENCE_FENCE_STACK_H
 #define MOAT_FENCE_FENCE_STACK_H
 

@@ -63,9 +63,9 @@ CUresult hook_cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType type
                                       CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                       CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
 {
-    CUresult r = guard.real.cuTensorMapEncodeIm2col(map, type, rank, address, dims, strides, lower, upper,
-                                                    channels, pixels, steps, interleave, swizzle, promotion,
-                                                    fill);
+    CUresult r =
+        guard.real.cuTensorMapEncodeIm2col(map, type, rank, address, dims, strides, lower, upper, channels,
+                                           pixels, steps, interleave, swizzle, promotion, fill);
     const cuuint32_t box[5] = {channels, pixels, 1, 1, 1};
     const struct mode_tensor t = {type, rank, (uintptr_t)address, dims, strides, box, NULL};
     if (!r)

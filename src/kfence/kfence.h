@@ -38,8 +38,8 @@ enum {
 // Bytes that calls of recursive functions leave free on the stack, for the frame of the called function and
 // what moat's functions need. The host makes the stack larger by them.
 #define KFENCE_STACK_RESERVE 1024
-// .weak .const .u32 in modules with recursive functions: bytes of the stack after which they call no more. The
-// host sets it.
+// .weak .const .u32 in modules with recursive functions: bytes of the stack after which they call no more.
+// The host sets it.
 #define KFENCE_STACK "__moat_limit_stack"
 // The window of local addresses. A thread's stack grows from one end of it: from the upper one on GPUs.
 #define KFENCE_WINDOW (1 << 24)
@@ -75,11 +75,11 @@ struct kfence_table {
     struct kfence_range ranges[KFENCE_RANGES];
 };
 
-// What a kernel may use beside memory. The program's textures, surfaces and tensor maps, by a hash of the word:
-// the first place from it on that is 0 ends a search.
+// What a kernel may use beside memory. The program's textures, surfaces and tensor maps, by a hash of the
+// word: the first place from it on that is 0 ends a search.
 enum kfence_object_kind { KFENCE_TEXTURE = 1, KFENCE_SURFACE, KFENCE_MAP };
 struct kfence_object {
-    uint64_t word;  // KFENCE_OBJECT; 0: none, KFENCE_GONE: none any more
+    uint64_t word;   // KFENCE_OBJECT; 0: none, KFENCE_GONE: none any more
     uint64_t bytes;  // of a tensor map's box, in shared memory
 };
 enum { KFENCE_OBJECTS = 1 << 14, KFENCE_GONE = 1 };

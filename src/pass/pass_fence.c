@@ -39,9 +39,7 @@ static const char find_text[] = ".func (.reg .b64 to) " FENCE_FIND " (.reg .b64 
                                 "@!p bra judge;\n"
                                 "%s"
                                 "cvta.to.shared.u64 x, address;\n"
-                                "cvt.u32.u64 at, x;\n"
-                                WIDTH_TEXT
-                                "cvt.u32.u64 width, x;\n"
+                                "cvt.u32.u64 at, x;\n" WIDTH_TEXT "cvt.u32.u64 width, x;\n"
                                 "setp.gt.u32 q, width, limit;\n"
                                 "@q bra note;\n"
                                 "sub.u32 limit, limit, width;\n"
@@ -201,8 +199,8 @@ static const char take_aligned_text[] =
 
 uint64_t pass_fence_sum(void)
 {
-    const char *texts[] = {find_text, stack_text,  exact_text, inexact_text,     cluster_text,
-                           pass_text, params_text, ask_text,   take_text, take_aligned_text};
+    const char *texts[] = {find_text, stack_text,  exact_text, inexact_text, cluster_text,
+                           pass_text, params_text, ask_text,   take_text,    take_aligned_text};
     uint64_t sum = XXH3_64bits(kfence_functions_ptx, strlen(kfence_functions_ptx));
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         sum = XXH3_64bits_withSeed(texts[i], strlen(texts[i]), sum);
@@ -444,7 +442,8 @@ static int rewrite(struct fencing *k)
 
 static int fence(struct pass_context *c, bool modulo, bool watchdog)
 {
-    struct fencing k = {.all = {.c = c}, .taker = {PTX_NONE, PTX_NONE}, .modulo = modulo, .watchdog = watchdog};
+    struct fencing k = {
+        .all = {.c = c}, .taker = {PTX_NONE, PTX_NONE}, .modulo = modulo, .watchdog = watchdog};
     int err = c->result->nfuncs ? rewrite(&k) : 0;
     for (uint32_t i = 0; k.plans && i < c->result->nfuncs; i++)
         vec_free(&k.plans[i]);

@@ -51,7 +51,8 @@ static int add_edges(struct fencing *k, uint32_t from, edge_list *edges)
 // so that those of a function's callees come before its own.
 static int mark_deep(struct fencing *k, const struct graph *g, const struct scc *s)
 {
-    uint32_t n = k->all.c->result->nfuncs, *stack = ARENA_ARRAY(&k->all.c->m->arena, uint32_t, n + 1u), open = 0;
+    uint32_t n = k->all.c->result->nfuncs, *stack = ARENA_ARRAY(&k->all.c->m->arena, uint32_t, n + 1u),
+             open = 0;
     if (!stack)
         return -ENOMEM;
     for (uint32_t i = 0; i < n; i++) {

@@ -308,7 +308,13 @@ static void registers(struct fence_func *k)
 int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fence_plan *plan)
 {
     struct pass_context *c = all->all.c;
-    struct fence_func k = {.k = all, .f = f, .plan = plan, .run = 1, .locals = &all->locals[index], .deep = all->deep[index], .frame = PTX_NONE};
+    struct fence_func k = {.k = all,
+                           .f = f,
+                           .plan = plan,
+                           .run = 1,
+                           .locals = &all->locals[index],
+                           .deep = all->deep[index],
+                           .frame = PTX_NONE};
     k.site = (struct check_func){.k = &all->all, .f = k.f, .name = c->result->funcs[index].name};
     edit_func(c->edit, k.f);
     registers(&k);

@@ -50,8 +50,8 @@ static int plan_row(struct planning *p, uint32_t at, unsigned row, const struct 
         a.root = (struct roots_of){.kind = ROOTS_VARIABLE, .id = mem->addr->id};
     else if (p->roots)
         a.root = roots_address(p->roots, at, mem->addr);
-    bool fits = a.root.kind == (local ? ROOTS_VARIABLE : ROOTS_GENERIC) &&
-                roots_space(m, a.root) == PTX_SPACE_LOCAL;
+    bool fits =
+        a.root.kind == (local ? ROOTS_VARIABLE : ROOTS_GENERIC) && roots_space(m, a.root) == PTX_SPACE_LOCAL;
     struct fence_local l = {.stmt = at, .row = (uint8_t)row, .decl = PTX_NONE};
     if (fits)
         l.decl = find_decl(p->site.f, a.root.id);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Accesses whose bytes are known only when they run: bulk copies, and matrices with a stride in a register. A
-// register gets the bytes, and both ends of the access are compared. A thread whose access is larger than what
-// can be compared, or than shared memory, is recorded, and ends.
+// register gets the bytes, and both ends of the access are compared. A thread whose access is larger than
+// what can be compared, or than shared memory, is recorded, and ends.
 #include <errno.h>
 
 #include "pass/pass_fence_state.h"

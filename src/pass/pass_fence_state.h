@@ -35,7 +35,7 @@ typedef VEC(struct fence_local) fence_locals;
 // Calls through pointers with parameters of the same sizes.
 struct fence_shape {
     const struct ptx_proto *proto;  // NULL: any
-    uint32_t sym;                   // the function that tells whether a pointer may be called
+    uint32_t sym;                   // the function that returns whether a pointer may be called
 };
 
 // The module.
@@ -62,7 +62,7 @@ struct fencing {
 };
 
 enum { FENCE_FRAME = 8 };  // bytes of a variable of ours whose address says where the frame is
-enum { FENCE_ROWS = 3 };  // most memory operands of one instruction that are fenced
+enum { FENCE_ROWS = 3 };   // most memory operands of one instruction that are fenced
 
 // What was put in front of an earlier access by the same pointer, in the same run of statements.
 struct fence_cached {
@@ -76,8 +76,8 @@ struct fence_func {
     struct fencing *k;
     struct check_func site;  // for check_site: its name and statements
     struct ptx_func *f;
-    const fence_plan *plan;       // NULL: nothing is masked
-    size_t next;                  // item of the plan
+    const fence_plan *plan;  // NULL: nothing is masked
+    size_t next;             // item of the plan
     const fence_locals *locals;
     size_t next_local;
     bool deep;                    // calls look whether the stack has room
@@ -93,10 +93,10 @@ struct fence_func {
     uint32_t to[FENCE_ROWS];      // fenced pointers
     uint32_t narrow[FENCE_ROWS];  // and those into shared memory
     uint32_t low, high, bits, bad, what;
-    uint32_t last[2];          // the texture and the surface that were found last; 0: the function has none
-    uint32_t size;             // bytes of the access that fence_size has looked at
+    uint32_t last[2];  // the texture and the surface that were found last; 0: the function has none
+    uint32_t size;     // bytes of the access that fence_size has looked at
     uint32_t own_size, wide[2];
-    uint32_t start, rounds;    // for loops: when the function began; 0: it has none
+    uint32_t start, rounds;  // for loops: when the function began; 0: it has none
 };
 enum { FENCE_WIDEST = 1 << 24 };  // bytes of an access
 
@@ -117,7 +117,8 @@ void fence_end(struct fence_func *k, uint32_t at, uint64_t what, enum kfence_kin
 
 // pass_fence_local.c: finds a function's accesses of local memory. Requires that nothing has been edited.
 int fence_find_locals(struct fencing *k, uint32_t index, fence_locals *to);
-// Puts code in front of an access, or none if it is certain to be right. Returns false if it is none of those.
+// Puts code in front of an access, or none if it is certain to be right. Returns false if it is none of
+// those.
 bool fence_local(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row, int *err);
 
 // pass_fence_call.c: finds out about the module's calls, before it is edited; adds functions that calls need.

@@ -102,7 +102,8 @@ mps() {
         while read -r name error options; do
             kill -0 $first 2>/dev/null || { echo "mps, $way: $name and what follows came too late"; break; }
             FENCE_DRIVER='' timeout 30 "$MOAT" --device=gpu --mode=fence --fence=$way --error-exitcode=0 \
-                ${options:+"$options"} --log-file="$T/log" "$programs/fence_tenant" bad "$name" >"$T/out" 2>&1 </dev/null
+                ${options:+"$options"} --log-file="$T/log" \
+                "$programs/fence_tenant" bad "$name" >"$T/out" 2>&1 </dev/null
             status=$?
             got=$(sed -n 's/.*error \([0-9]*\),.*/\1/p' "$T/out")
             [ $status = 0 ] && [ "$got" = "$error" ] && grep -q 'ERROR: moat' "$T/log"

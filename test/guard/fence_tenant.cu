@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A tenant for the tests of --mode=fence.
 //
-//   fence_tenant list                     each case: its name, the error that the program must get, options of moat
+//   fence_tenant list                     each case: its name, the error that the program must get, options
+//                                         that moat needs
 //   fence_tenant good|bad CASE [SEED]     runs the case's kernel, right or wrong. The wrong kernel aims at a
 //                                         neighbour's memory: allocated through the driver's own library,
 //                                         past moat (FENCE_DRIVER names that file), if there is one; SEED
@@ -367,8 +368,8 @@ KERNEL(bulk_size)
         asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(bar) : "memory");
         asm volatile("fence.proxy.async;" ::: "memory");
         asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 128;" ::"r"(bar) : "memory");
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                         to),
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                     " [%0], [%1], %2, [%3];" ::"r"(to),
                      "l"(own), "r"(bytes), "r"(bar)
                      : "memory");
         asm volatile("{\n.reg .pred p;\nwait: mbarrier.try_wait.parity.shared.b64 p, [%0], 0;\n"
@@ -507,7 +508,8 @@ KERNEL(breakpoint)
 // A texture or surface of the program, or none. A tensor map of the program's, for which the kernel gets 1 if
 // it is to do wrong; with BAD_MAP one that no call has encoded.
 enum aim { NEIGHBOURS, FAR, ZERO, BESIDE, SWITCH, INDEX, TEXTURE, SURFACE, MAP, BAD_MAP };
-enum { REFUSED = 800, ILLEGAL = 700, TIMEOUT = 702, INVALID = 715, MISALIGNED = 716, INVALID_PC = 718, FAILED = 719 };
+enum { REFUSED = 800, ILLEGAL = 700, TIMEOUT = 702 };
+enum { INVALID = 715, MISALIGNED = 716, INVALID_PC = 718, FAILED = 719 };
 static const struct {
     const char *name;
     void (*kernel)(uint32_t *own, uint64_t at);
