@@ -550,7 +550,12 @@ bool fence_host_limit(CUlimit limit, size_t *value)
     struct context *ctx = limit == CU_LIMIT_STACK_SIZE && !guard.real.cuCtxGetCurrent(&context)
                               ? context_find(green_owner(context))
                               : NULL;
-    return ctx && fence_stack_limit(ctx, value);
+    if (!ctx)
+        return false;
+    lock_take(&lock);
+    bool other = fence_stack_limit(ctx, value);
+    lock_give(&lock);
+    return other;
 }
 
 // --- start -------------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ mps() {
     for way in ${FENCE_WAYS:-mask check modulo}; do
         neighbours "${MPS_SECONDS:-25}"
         # The guilty clients come one after the other, as long as the neighbours run.
-        while read -r name error options; do
+        while read -r name error _ options; do
             kill -0 $first 2>/dev/null || { echo "mps, $way: $name and what follows came too late"; break; }
             FENCE_DRIVER='' timeout 30 "$MOAT" --device=gpu --mode=fence --fence=$way --error-exitcode=0 \
                 ${options:+"$options"} --log-file="$T/log" \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A tenant for the tests of --mode=fence.
 //
-//   fence_tenant list                     each case: its name, the error that the program must get, options
-//                                         that moat needs
+//   fence_tenant list                     each case: its name, the error that the program must get, whether
+//                                         a seed makes a difference, options that moat needs
 //   fence_tenant good|bad CASE [SEED]     runs the case's kernel, right or wrong. The wrong kernel aims at a
 //                                         neighbour's memory: allocated through the driver's own library,
 //                                         past moat (FENCE_DRIVER names that file), if there is one; SEED
@@ -20,7 +20,7 @@
 #include <new>
 #include <vector>
 
-enum { N = 1 << 14, NEIGHBOUR = 1 << 20 };
+enum { N = 1 << 14, NEIGHBOUR = 1 << 20, STACK = 2048 };
 
 // What a kernel gets: its own buffer, and an address that is right or wrong.
 #define KERNEL(name) __global__ void name(uint32_t *own, uint64_t at)
@@ -694,6 +694,7 @@ static uint64_t aim_at(enum aim aim, uint64_t own, uint64_t seed)
 static int run(int n, bool bad, uint64_t seed)
 {
     uint32_t *own, host[64] = {0};
+    cudaDeviceSetLimit(cudaLimitStackSize, STACK);
     cudaMalloc(&own, N * 4);
     cudaMemset(own, 0, N * 4);
     make_neighbour();
@@ -709,13 +710,16 @@ static int run(int n, bool bad, uint64_t seed)
     else
         cases[n].kernel<<<cases[n].blocks ? cases[n].blocks : 1, 32>>>(own, at);
     int launched = cudaGetLastError(), error = cudaDeviceSynchronize();
+    // The stack may be larger; the program does not learn it.
+    size_t limit = 0;
+    bool same_limit = bad || (!cudaDeviceGetLimit(&limit, cudaLimitStackSize) && limit == STACK);
     bool intact = neighbour_intact();
     int copied = cudaMemcpy(host, own, sizeof host, cudaMemcpyDeviceToHost);
     printf("%s %s: error %d, %s\n", bad ? "bad" : "good", cases[n].name, launched ? launched : error,
            intact ? "neighbour intact" : "the neighbour's memory HAS CHANGED");
     int wanted = bad ? cases[n].error : 0;
     // Without a fence the error is the device's, which may call it something else.
-    return !intact ? 3 : error != wanted || copied != wanted ? 4 : 0;
+    return !intact ? 3 : error != wanted || copied != wanted || !same_limit ? 4 : 0;
 }
 
 // --- a process of its own ----------------------------------------------------------------------------------
@@ -758,7 +762,9 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && !strcmp(argv[1], "list")) {
         for (int i = 0; i < CASES; i++)
-            printf("%s %d %s\n", cases[i].name, cases[i].error, cases[i].options ? cases[i].options : "");
+            printf("%s %d %s %s\n", cases[i].name, cases[i].error,
+                   cases[i].aim == SWITCH || cases[i].with_map ? "once" : "seeds",
+                   cases[i].options ? cases[i].options : "");
         return 0;
     }
     if (argc == 3 && !strcmp(argv[1], "neighbour"))
