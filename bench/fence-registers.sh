@@ -16,8 +16,9 @@ mkdir -p "$ptx"
 # KERNEL REGISTERS SPILLS BYTES of each kernel, from ptxas' messages and the sections of its output.
 measure() {  # measure FILE.ptx TO
     timeout 600 ptxas -arch=sm_90 -c -v "$1" -o "$T/cubin" >"$T/said" 2>&1 || return 1
-    readelf -SW "$T/cubin" 2>/dev/null | sed -n 's/^ *\[ *[0-9]*\] \.text\.\([^ ]*\) *[A-Z]* *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\).*/\1 \2/p' \
-        >"$T/sections"
+    readelf -SW "$T/cubin" 2>/dev/null |
+        sed -n 's/^ *\[ *[0-9]*\] \.text\.\([^ ]*\) *[A-Z]* *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\).*/\1 \2/p' \
+            >"$T/sections"
     awk 'FILENAME == ARGV[1] { bytes[$1] = $2; next }
         /Compiling entry function/ { gsub("\047", ""); entry = $7 }
         /Function properties for/ { properties = $NF }
@@ -38,8 +39,11 @@ for source in "$here"/../test/programs/*.cu; do
         nvcc -std=c++17 -O3 -arch=compute_90 -ptx -o "$ptx/$name.ptx" "$source" 2>/dev/null || continue
     measure "$ptx/$name.ptx" "$T/own" || continue
     for pass in fence fence_watchdog; do
-        "$BUILD/bench/fence_text" $pass "$ptx/$name.ptx" >"$T/fenced.ptx" && measure "$T/fenced.ptx" "$T/fenced" ||
-            { echo "$pass $name" >>"$T/failed"; continue; }
+        if ! "$BUILD/bench/fence_text" $pass "$ptx/$name.ptx" >"$T/fenced.ptx" ||
+            ! measure "$T/fenced.ptx" "$T/fenced"; then
+            echo "$pass $name" >>"$T/failed"
+            continue
+        fi
         awk -v pass=$pass -v name="$name" '
             FILENAME == ARGV[1] { registers[$1] = $2; bytes[$1] = $4; spills[$1] = $3; next }
             { kernel = $1; way = "compared" }
@@ -61,10 +65,12 @@ hex >"$T/rows"
     echo
     "$here/machine"
     echo
-    echo "By ptxas -c for sm_90 ($(ptxas --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')), of $(
-        cut -d ' ' -f 3,4 "$T/rows" | sort -u | wc -l) kernels of $(
-        cut -d ' ' -f 3 "$T/rows" | sort -u | wc -l) programs of the suite. compared: the kernel itself; masked: its"
-    echo 'variant for launches whose pointers lie in the partition, where it has one. Code: bytes of the kernel'
+    release=$(ptxas --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')
+    kernels=$(cut -d ' ' -f 3,4 "$T/rows" | sort -u | wc -l)
+    programs=$(cut -d ' ' -f 3 "$T/rows" | sort -u | wc -l)
+    echo "By ptxas -c for sm_90 ($release), of $kernels kernels of $programs programs of the suite. compared:"
+    echo 'the kernel itself; masked: its variant for launches whose pointers lie in the partition, where it'
+    echo 'has one. Code: bytes of the kernel'
     echo 'after the fence over those before, without the functions that it calls; geometric mean and largest.'
     echo 'Registers more than before: of how many kernels none, at most 8; median; most.'
     echo
@@ -76,9 +82,12 @@ hex >"$T/rows"
                 awk -v what="$way$([ $pass = fence ] || echo ', with the watchdog')" '
                     { more[NR] = $1; none += $1 <= 0; few += $1 <= 8; sum += log($2); spill += $3
                       if ($2 > largest) largest = $2 }
-                    END { if (NR) printf "| %s | %d | %.0f %% | %.0f %% | %d | %d | %d | %.2f | %.2f |\n", what,
-                        NR, 100 * none / NR, 100 * few / NR, more[int((NR + 1) / 2)], more[NR], spill,
-                        exp(sum / NR), largest }'
+                    END {
+                        if (NR)
+                            printf "| %s | %d | %.0f %% | %.0f %% | %d | %d | %d | %.2f | %.2f |\n", what, NR,
+                                100 * none / NR, 100 * few / NR, more[int((NR + 1) / 2)], more[NR], spill,
+                                exp(sum / NR), largest
+                    }'
         done
     done
     if [ -s "$T/failed" ]; then
