@@ -14,6 +14,8 @@ static void load(struct fence_func *k, uint32_t at, const struct ptx_operand *fr
     if (from->kind == PTX_IMM)
         BEFORE(k, at, "mov.u32 %0, %1;", edit_reg(k->size),
                edit_imm(from->value < 0 || from->value > UINT32_MAX ? UINT32_MAX : from->value));
+    else if (from->kind != PTX_REG)
+        BEFORE(k, at, "mov.u32 %0, 0xFFFFFFFF;", edit_reg(k->size));
     else if (ptx_type_bits((enum ptx_type)ptx_reg_var(k->f, from->id)->type) == 64)
         BEFORE(k, at, "min.u64 %1, %2, 0xFFFFFFFF;\ncvt.u32.u64 %0, %1;", edit_reg(k->size),
                edit_reg(k->what), edit_reg(from->id));
