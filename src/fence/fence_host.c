@@ -9,8 +9,11 @@
 #include "context/green.h"
 #include "core/guard.h"
 #include "core/lock.h"
+#include "fence/fence_handles.h"
 #include "fence/fence_memory.h"
+#include "fence/fence_objects.h"
 #include "fence/fence_ranges.h"
+#include "fence/fence_stack.h"
 #include "track/guard_report.h"
 #include "track/track.h"
 
@@ -78,6 +81,28 @@ void fence_host_each(void (*f)(struct fence_device *d, struct context *ctx, void
     lock_take(&lock);
     each(f, argument);
     lock_give(&lock);
+}
+
+void fence_host_locked(void (*f)(void *argument), void *argument)
+{
+    lock_take(&lock);
+    f(argument);
+    lock_give(&lock);
+}
+
+struct fence_device *fence_host_device(unsigned context)
+{
+    return devices[context].ready && !devices[context].ending ? &devices[context] : NULL;
+}
+
+bool fence_host_is_range(uint64_t base, uint64_t bytes, uint64_t *range)
+{
+    for (uint64_t i = 0; i < image->count; i++)
+        if (image->ranges[i].base <= base && base + bytes <= image->ranges[i].end && base + bytes >= base) {
+            *range = image->ranges[i].base;
+            return true;
+        }
+    return false;
 }
 
 bool fence_host_rings(void (*f)(struct fence_device *d, struct context *ctx, void *argument), void *argument,
@@ -198,8 +223,10 @@ static void freed(uint64_t base, uint64_t serial)
         return;
     int saved = errno;
     lock_take(&lock);
-    if (fence_ranges_remove(&ranges, base))
+    if (fence_ranges_remove(&ranges, base)) {
         ranges_changed();
+        fence_handles_range_ends(base);
+    }
     lock_give(&lock);
     errno = saved;
 }
@@ -220,6 +247,7 @@ static CUresult make_state(struct fence_device *d, struct context *ctx)
     void *p = NULL;
     CUdeviceptr ring = 0;
     struct error_ring_writer writer;
+    const struct kfence_object *objects = fence_objects_table(context_number(ctx));
     uint64_t silent = guard.options.fence_silent, low = UINT64_MAX;
     CUresult r = real->cuMemHostAlloc(&p, error_ring_bytes(KFENCE_RING),
                                       CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
@@ -238,8 +266,10 @@ static CUresult make_state(struct fence_device *d, struct context *ctx)
         {d->state + offsetof(struct kfence_state, errors), &writer, sizeof writer},
         {d->state + offsetof(struct kfence_state, silent), &silent, sizeof silent},
         {d->state + offsetof(struct kfence_state, heap_low), &low, sizeof low},
+        {d->state + offsetof(struct kfence_state, objects), (void *)(uintptr_t)objects,
+         sizeof *objects * KFENCE_OBJECTS},
     };
-    return r ? r : context_write(ctx, copies, 3);
+    return r ? r : context_write(ctx, copies, objects ? 4 : 3);
 }
 
 static void make(struct fence_device *d, struct context *ctx)
@@ -284,7 +314,8 @@ static bool list_variables(const struct modules_row *row)
             const struct pass_symbol *s = &row->parts[i]->symbols[k];
             CUdeviceptr at = 0;
             size_t size = 0;
-            if (strncmp(s->pass, "fence", 5) || str_eq(s->name, STR(KFENCE_VARIABLE)))
+            if (strncmp(s->pass, "fence", 5) || str_eq(s->name, STR(KFENCE_VARIABLE)) ||
+                str_eq(s->name, STR(KFENCE_STACK)))
                 continue;
             if (find_variable(row, s->name, &at, &size) || !size) {
                 guard_count(GUARD_FENCE_UNLISTED);
@@ -296,6 +327,26 @@ static bool list_variables(const struct modules_row *row)
     return any;
 }
 
+static bool is_recursive(const struct modules_row *row)
+{
+    for (unsigned i = 0; i < row->nparts; i++)
+        for (uint32_t k = 0; k < row->parts[i]->nsymbols; k++)
+            if (str_eq(row->parts[i]->symbols[k].name, STR(KFENCE_STACK)))
+                return true;
+    return false;
+}
+
+static CUresult set_stack(struct context *ctx, const struct modules_row *row)
+{
+    CUdeviceptr at = 0;
+    size_t size = 0;
+    if (!is_recursive(row))
+        return CUDA_SUCCESS;
+    CUresult r = find_variable(row, STR(KFENCE_STACK), &at, &size);
+    uint32_t room = r ? 0 : fence_stack_room(ctx);
+    return r ? r : write_at(ctx, at, &room, sizeof room);
+}
+
 // Requires ctx to be current.
 static CUresult set_variable(struct context *ctx, const struct modules_row *row,
                              const struct kfence_module *value)
@@ -305,7 +356,9 @@ static CUresult set_variable(struct context *ctx, const struct modules_row *row,
     CUresult r = find_variable(row, STR(KFENCE_VARIABLE), &at, &size);
     if (!r && size != sizeof *value)
         r = CUDA_ERROR_INVALID_VALUE;
-    return r ? r : write_at(ctx, at, value, sizeof *value);
+    if (!r)
+        r = write_at(ctx, at, value, sizeof *value);
+    return r ? r : set_stack(ctx, row);
 }
 
 // Sets the variables of all modules in a context. Returns false if one could not be set.
@@ -321,7 +374,9 @@ static bool set_variables(struct context *ctx, CUcontext context, struct fence_d
             m->set_in[number] = 0;  // it is set if the module stays
         if (m->ending || (row->context && row->context != context) || m->set_in[number] == p->generation)
             continue;
-        struct kfence_module value = {.state = d->state, .number = m->number};
+        struct kfence_module value = {.state = d->state,
+                                      .number = m->number,
+                                      .longest = (uint64_t)guard.options.fence_watchdog * 1000000000u};
         fence_partition_describe(p, &value);
         CUresult r = set_variable(ctx, row, &value);
         if (!m->listed[number])
@@ -447,6 +502,19 @@ void fence_host_context_stays(CUcontext context)
     set_ending(context, false);
 }
 
+// The variables of all modules are set anew in a context.
+static void forget_set(unsigned context, bool listed)
+{
+    struct modules_row *all = modules_take_all(client);
+    for (struct modules_row *row = all; row; row = row->more[client]) {
+        struct module *m = row->data[client];
+        m->set_in[context] = 0;
+        m->listed[context] &= !listed;
+    }
+    modules_give(client, all);
+    forget_ready();
+}
+
 void fence_host_context_gone(CUcontext context)
 {
     struct context *ctx = context_find(context);
@@ -456,15 +524,38 @@ void fence_host_context_gone(CUcontext context)
     unsigned number = context_number(ctx);
     // Its memory has ended with it; the ring is the process's, and the driver has freed it too.
     devices[number] = (struct fence_device){.ready = false};
-    forget_ready();
-    struct modules_row *all = modules_take_all(client);
-    for (struct modules_row *row = all; row; row = row->more[client]) {
-        struct module *m = row->data[client];
-        m->set_in[number] = 0;
-        m->listed[number] = false;
-    }
-    modules_give(client, all);
+    fence_stack_forget(ctx);
+    fence_objects_forget(number);
+    forget_set(number, true);
     lock_give(&lock);
+}
+
+void fence_host_limit_set(CUlimit limit)
+{
+    CUcontext context = NULL;
+    struct context *ctx = limit == CU_LIMIT_STACK_SIZE && !guard.real.cuCtxGetCurrent(&context)
+                              ? context_find(green_owner(context))
+                              : NULL;
+    if (!ctx)
+        return;
+    lock_take(&lock);
+    fence_stack_set(ctx);
+    forget_set(context_number(ctx), false);
+    lock_give(&lock);
+}
+
+bool fence_host_limit(CUlimit limit, size_t *value)
+{
+    CUcontext context = NULL;
+    struct context *ctx = limit == CU_LIMIT_STACK_SIZE && !guard.real.cuCtxGetCurrent(&context)
+                              ? context_find(green_owner(context))
+                              : NULL;
+    if (!ctx)
+        return false;
+    lock_take(&lock);
+    bool other = fence_stack_limit(ctx, value);
+    lock_give(&lock);
+    return other;
 }
 
 // --- start -------------------------------------------------------------------------------------------------

@@ -45,6 +45,12 @@ void fence_host_module_gone(const void *handle);
 // Returns what is known of a module's sites by its number; NULL: unknown. Requires the lock, as f below has.
 const struct pass_check *fence_host_sites(uint64_t number);
 
+// For fence_handles.c: calls f with the lock held; returns a context's state, NULL if there is none; finds
+// the range outside of the partitions that memory is in. The latter two require the lock.
+void fence_host_locked(void (*f)(void *argument), void *argument);
+struct fence_device *fence_host_device(unsigned context);
+bool fence_host_is_range(uint64_t base, uint64_t bytes, uint64_t *range);
+
 // Calls f for each context that has a state, with the lock held. Without `wait`, returns false if another
 // thread has it.
 bool fence_host_rings(void (*f)(struct fence_device *d, struct context *ctx, void *argument), void *argument,
@@ -54,5 +60,7 @@ void fence_host_close(void);  // the driver is about to shut down
 void fence_host_context_ends(CUcontext context, enum driver_id call);
 void fence_host_context_stays(CUcontext context);
 void fence_host_context_gone(CUcontext context);
+void fence_host_limit_set(CUlimit limit);             // in the current context, by the program
+bool fence_host_limit(CUlimit limit, size_t *value);  // the program's own, if the driver's is another one
 
 #endif

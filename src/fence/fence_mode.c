@@ -2,6 +2,7 @@
 // --mode=fence as the hooks see it.
 #include "core/guard.h"
 #include "fence/fence_client.h"
+#include "fence/fence_handles.h"
 #include "fence/fence_host.h"
 #include "fence/fence_launch.h"
 #include "fence/fence_memory.h"
@@ -58,7 +59,11 @@ static void aborts(void)
 
 static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
 {
-    rewrite_plan_add(plan, guard.options.fence == OPTION_FENCE_MODULO ? "fence_modulo" : "fence", true);
+    bool watchdog = guard.options.fence_watchdog, modulo = guard.options.fence == OPTION_FENCE_MODULO;
+    const char *pass = modulo     ? watchdog ? "fence_modulo_watchdog" : "fence_modulo"
+                       : watchdog ? "fence_watchdog"
+                                  : "fence";
+    rewrite_plan_add(plan, pass, true);
 }
 
 // Its kernels have ended when the driver unloads it, and what they recorded is named by what is known of it.
@@ -97,6 +102,10 @@ const struct mode fence_mode = {
     .context_ends = fence_host_context_ends,
     .context_stays = fence_host_context_stays,
     .context_gone = context_gone,
+    .limit_set = fence_host_limit_set,
+    .limit = fence_host_limit,
+    .object = fence_handles_object,
+    .tensor = fence_handles_tensor,
     .plan = plan,
     .module_loaded = fence_host_module,
     .module_ends = module_ends,

@@ -68,12 +68,31 @@ static enum report_type add_nearest(struct guard_finding *f)
     return type;
 }
 
+// Of the errors that end a thread.
+static const char *const notes[KFENCE_KINDS] = {
+    [KFENCE_STACK_FULL] =
+        "contained: recursion without room on the stack; the thread ended, and no other one",
+    [KFENCE_BAD_CALL] =
+        "contained: a call through a pointer to no function of the module that may be called so; "
+        "the thread ended, and no other one",
+    [KFENCE_BAD_HANDLE] =
+        "contained: the handle of no texture or surface; the thread ended, and no other one",
+    [KFENCE_BAD_MAP] =
+        "contained: a tensor map that no call has encoded for memory of the program; the thread "
+        "ended, and no other one",
+    [KFENCE_BAD_SIZE] = "contained: a bulk copy of a size that is no multiple of 16; the thread ended",
+    [KFENCE_BAD_STRIDE] = "contained: a stride that no matrix has; the thread ended, and no other one",
+    [KFENCE_REFUSED] = "refused: this instruction cannot be fenced; the thread ended, and no other one",
+    [KFENCE_ENDLESS] = "contained: a loop ran longer than --fence-watchdog allows; the thread ended",
+};
+
 static void describe(struct guard_finding *f, const struct error_ring_record *r)
 {
     switch (r->kind) {
     case KFENCE_MISALIGNED:
         f->type = REPORT_MISALIGNED;
-        f->note = "contained: the access was made at the aligned address below";
+        f->note =
+            "contained: the access was made at the aligned address below, or, in local memory, not at all";
         break;
     case KFENCE_TRAPPED:
         f->type = REPORT_KERNEL_FAULT;
@@ -82,7 +101,7 @@ static void describe(struct guard_finding *f, const struct error_ring_record *r)
         break;
     case KFENCE_OUT_OF_SHARED:
         f->type = REPORT_SHARED_OVERFLOW;
-        f->note = "contained: the access was made inside the block's own shared memory";
+        f->note = "contained: the access was made inside the block's own shared memory, or not at all";
         break;
     case KFENCE_MASKED:
     case KFENCE_SKEWED:
@@ -90,6 +109,24 @@ static void describe(struct guard_finding *f, const struct error_ring_record *r)
         f->nowhere = true;
         f->access = REPORT_NO_ACCESS;
         f->note = "contained: found when the thread ended; --fence=check says which access it was";
+        break;
+    case KFENCE_OUT_OF_LOCAL:
+        f->type = REPORT_LOCAL_OVERFLOW;
+        f->nowhere = true;
+        f->note = "contained: the access was not made, or at the sink";
+        break;
+    case KFENCE_STACK_FULL:
+    case KFENCE_BAD_CALL:
+    case KFENCE_BAD_HANDLE:
+    case KFENCE_BAD_MAP:
+    case KFENCE_BAD_SIZE:
+    case KFENCE_BAD_STRIDE:
+    case KFENCE_REFUSED:
+    case KFENCE_ENDLESS:
+        f->type = REPORT_KERNEL_FAULT;
+        f->nowhere = true;
+        f->access = REPORT_NO_ACCESS;
+        f->note = notes[r->kind];
         break;
     default:
         f->type = f->address < NULL_PAGE ? REPORT_NULL_DEREFERENCE : add_nearest(f);
@@ -100,9 +137,16 @@ static void describe(struct guard_finding *f, const struct error_ring_record *r)
 
 static CUresult result_of(unsigned kind)
 {
-    return kind == KFENCE_MISALIGNED || kind == KFENCE_SKEWED ? CUDA_ERROR_MISALIGNED_ADDRESS
-           : kind == KFENCE_TRAPPED                           ? CUDA_ERROR_LAUNCH_FAILED
-                                                              : CUDA_ERROR_ILLEGAL_ADDRESS;
+    switch (kind) {
+    case KFENCE_MISALIGNED:
+    case KFENCE_SKEWED: return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case KFENCE_TRAPPED: return CUDA_ERROR_LAUNCH_FAILED;
+    case KFENCE_BAD_CALL: return CUDA_ERROR_INVALID_PC;
+    case KFENCE_BAD_SIZE: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+    case KFENCE_REFUSED: return CUDA_ERROR_NOT_PERMITTED;
+    case KFENCE_ENDLESS: return CUDA_ERROR_LAUNCH_TIMEOUT;
+    default: return CUDA_ERROR_ILLEGAL_ADDRESS;
+    }
 }
 
 static const char *only_kernel(void)

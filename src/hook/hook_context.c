@@ -242,3 +242,11 @@ CUresult hook_cuCtxSetLimit(CUlimit limit, size_t value)
         mode_limit_set(limit);
     return r;
 }
+
+CUresult hook_cuCtxGetLimit(size_t *value, CUlimit limit)
+{
+    CUresult r = guard.real.cuCtxGetLimit(value, limit);
+    if (!r)
+        mode_limit(limit, value);
+    return r;
+}

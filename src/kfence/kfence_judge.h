@@ -12,6 +12,7 @@
 #define MOAT_KFENCE_KFENCE_JUDGE_H
 
 #include "kfence/kfence.h"
+#include "kfence/kfence_word.h"
 #include "kprim/kprim.h"
 #include "ring/error_ring_write.h"
 
@@ -65,13 +66,23 @@ KPRIM bool kfence_judge_may(const struct kfence_module *m, uint64_t address, uin
             end <= kprim_ld64(KFENCE_IN(m->state, heap_high), KPRIM_RELAXED));
 }
 
-// --- records -----------------------------------------------------------------------------------------------
+// --- objects -----------------------------------------------------------------------------------------------
 
-KPRIM uint64_t kfence_judge_hash(uint64_t v)
+KPRIM uint64_t kfence_judge_object(uint64_t state, uint64_t word)
 {
-    v = (v ^ v >> 32) * 0x9e3779b97f4a7c15u;
-    return v ^ v >> 29;
+    uint64_t place = kfence_hash(word), found;
+    for (unsigned i = 0; state && i < KFENCE_OBJECTS; i++, place++) {
+        uint64_t at = KFENCE_IN(state, objects) + place % KFENCE_OBJECTS * sizeof(struct kfence_object);
+        found = kprim_ld64(at, KPRIM_RELAXED);
+        if (found == word)
+            return kprim_ld64(at + 8, KPRIM_RELAXED) + 1;
+        if (!found)
+            return 0;
+    }
+    return 0;
 }
+
+// --- records -----------------------------------------------------------------------------------------------
 
 // Records the first error of its kind at a site; counts the others.
 KPRIM_FAR void kfence_judge_record(uint64_t state, uint64_t number, uint64_t kind, uint64_t what,
@@ -80,7 +91,7 @@ KPRIM_FAR void kfence_judge_record(uint64_t state, uint64_t number, uint64_t kin
     if (kprim_get64(KFENCE_IN(state, silent)))
         return;
     kprim_add64(KFENCE_IN(state, faults), 1, KPRIM_RELAXED);
-    uint32_t bit = (uint32_t)kfence_judge_hash(number << 40 ^ kind << 32 ^ (uint32_t)what) % KFENCE_SEEN;
+    uint32_t bit = (uint32_t)kfence_hash(number << 40 ^ kind << 32 ^ (uint32_t)what) % KFENCE_SEEN;
     uint64_t word = KFENCE_IN(state, seen) + bit / 32 * 4, place;
     uint32_t set = 1u << bit % 32;
     if (kprim_ld32(word, KPRIM_RELAXED) & set || kprim_or32(word, set, KPRIM_RELAXED) & set)
@@ -99,7 +110,7 @@ KPRIM_FAR void kfence_judge_record(uint64_t state, uint64_t number, uint64_t kin
 // Returns the address that is accessed in place of this one.
 KPRIM uint64_t kfence_judge_find(const struct kfence_module *m, uint64_t what, uint64_t address)
 {
-    uint64_t flags = what >> 48, width = what >> 32 & 0xffff;
+    uint64_t flags = what >> 48, width = (what >> 32 & 0xffff) | what >> 56 << 16;
     if (flags & KFENCE_GENERIC && !kprim_is_global(address))
         return address;
     if (!m->state)
@@ -108,7 +119,7 @@ KPRIM uint64_t kfence_judge_find(const struct kfence_module *m, uint64_t what, u
         kfence_judge_record(m->state, m->number, KFENCE_LEFT, what, address);
         return m->sink;
     }
-    uint64_t low = flags & KFENCE_ALIGNED ? address & (width - 1) : 0;
+    uint64_t low = flags & KFENCE_ALIGNED ? address & ((flags & KFENCE_WIDE ? 16 : width) - 1) : 0;
     if (low)
         kfence_judge_record(m->state, m->number, KFENCE_MISALIGNED, what, address);
     return address - low;

@@ -214,6 +214,21 @@ void mode_limit_set(CUlimit limit)
     EACH(limit_set, limit);
 }
 
+bool mode_limit(CUlimit limit, size_t *value)
+{
+    FIRST(limit, limit, value);
+}
+
+void mode_object(enum mode_object what, uint64_t handle, bool made)
+{
+    EACH(object, what, handle, made);
+}
+
+void mode_tensor(const CUtensorMap *map, const struct mode_tensor *tensor)
+{
+    EACH(tensor, map, tensor);
+}
+
 void mode_module_made(const void *handle)
 {
     EACH(module_made, handle);

@@ -65,6 +65,18 @@ struct mode_answer {
     bool shareable;  // by cuIpcGetMemHandle
 };
 
+// What kernels use by a handle.
+enum mode_object { MODE_TEXTURE, MODE_SURFACE };
+// The tensor that a map was encoded for. The box of a map by columns is channels, pixels, 1, 1, 1, and its
+// steps are NULL.
+struct mode_tensor {
+    CUtensorMapDataType type;
+    uint32_t rank;
+    uint64_t address;
+    const cuuint64_t *dims, *strides;
+    const cuuint32_t *box, *steps;
+};
+
 struct mode {
     bool checks_kernels;  // errors that kernels make with memory are found
     // It rewrites modules, but the program's own kernels in them need no `launch` of the mode.
@@ -105,6 +117,12 @@ struct mode {
     void (*context_stays)(CUcontext context);
     void (*context_gone)(CUcontext context);
     void (*limit_set)(CUlimit limit);  // in the current context
+    // Returns whether the current context has another limit than the program has set, which is then stored.
+    bool (*limit)(CUlimit limit, size_t *value);
+
+    // Handles. object: one was made in the current context, or the driver is about to destroy it.
+    void (*object)(enum mode_object what, uint64_t handle, bool made);
+    void (*tensor)(const CUtensorMap *map, const struct mode_tensor *tensor);
 
     // Modules and libraries. plan decides whether, and how, an image is rewritten (rewrite.h). module_loaded:
     // it was. module_left: the plan wanted it, but the image runs unchanged.
@@ -184,6 +202,9 @@ void mode_context_ends(CUcontext context, enum driver_id call);
 void mode_context_stays(CUcontext context);
 void mode_context_gone(CUcontext context);
 void mode_limit_set(CUlimit limit);
+bool mode_limit(CUlimit limit, size_t *value);
+void mode_object(enum mode_object what, uint64_t handle, bool made);
+void mode_tensor(const CUtensorMap *map, const struct mode_tensor *tensor);
 void mode_module_made(const void *handle);
 void mode_module_ends(const void *handle);
 void mode_module_stays(const void *handle);

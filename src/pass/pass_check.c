@@ -111,8 +111,7 @@ static void mark_init(const struct ptx_module *m, bool *taken, struct str init)
         }
 }
 
-// Marks the functions whose addresses are taken, by symbol.
-static void find_taken(const struct ptx_module *m, bool *taken)
+void check_find_taken(const struct ptx_module *m, bool *taken)
 {
     for (uint32_t i = 0; i < m->nitems; i++) {
         const struct ptx_item *item = &m->items[i];
@@ -159,7 +158,7 @@ static int copy_functions(struct checking *k)
     if (!taken || !k->copies)
         return -ENOMEM;
     memset(taken, 0, c->m->nsyms + 1u);
-    find_taken(c->m, taken);
+    check_find_taken(c->m, taken);
     for (uint32_t i = 0; i < n; i++) {
         struct ptx_func *f = c->funcs[i];
         struct pass_func *about = &c->result->funcs[i];

@@ -371,7 +371,9 @@ void check_shadow_access(struct check_func *k, uint32_t at, uint32_t address, ui
 void check_shadow_range(struct check_func *k, uint32_t at, const struct check_range *r,
                         struct ptx_operand guard, bool more);
 
-// pass_check.c: rewrites a module whose `shadow` is set. 0 or a negative code.
+// pass_check.c: marks the functions whose addresses are taken, by symbol: an array of m->nsyms.
+void check_find_taken(const struct ptx_module *m, bool *taken);
+// The same file: rewrites a module whose `shadow` is set. 0 or a negative code.
 int check_module(struct checking *k);
 
 // pass_check_prove.c: proofs of kernels.

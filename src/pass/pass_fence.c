@@ -2,6 +2,8 @@
 #include "pass/pass_fence.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <xxhash.h>
@@ -12,27 +14,42 @@
 
 enum { OLDEST = 70 };  // oldest architecture that is rewritten
 
+// Sets x to the width: KFENCE_WIDE. The upper bits are 0 in others.
+#define WIDTH_TEXT           \
+    "shr.u64 x, what, 32;\n" \
+    "and.b64 x, x, 65535;\n" \
+    "shr.u64 y, what, 56;\n" \
+    "shl.b64 y, y, 16;\n"    \
+    "or.b64 x, x, y;\n"
+
 // Texts that are inserted cannot declare parameters; registers they can pass. The first line keeps addresses
 // of kernels' parameters, which lie in a space of their own; PTX has had the instruction since 7.7.
 static const char find_text[] = ".func (.reg .b64 to) " FENCE_FIND " (.reg .b64 what, .reg .b64 address)\n"
                                 "{\n"
-                                ".reg .pred p;\n"
-                                ".reg .b64 x;\n"
+                                ".reg .pred p, q;\n"
+                                ".reg .b64 x, y;\n"
                                 ".reg .b32 at, width, limit;\n"
+                                "and.b64 x, what, 0x8000000000000;\n"
+                                "setp.eq.u64 p, x, 0;\n"
+                                "@p bra judge;\n"
+                                "isspacep.local p, address;\n"
+                                "@p bra local;\n"
                                 "%s"
                                 "isspacep.shared p, address;\n"
                                 "@!p bra judge;\n"
                                 "%s"
                                 "cvta.to.shared.u64 x, address;\n"
-                                "cvt.u32.u64 at, x;\n"
-                                "shr.u64 x, what, 32;\n"
-                                "cvt.u32.u64 width, x;\n"
-                                "and.b32 width, width, 65535;\n"
+                                "cvt.u32.u64 at, x;\n" WIDTH_TEXT "cvt.u32.u64 width, x;\n"
+                                "setp.gt.u32 q, width, limit;\n"
+                                "@q bra note;\n"
                                 "sub.u32 limit, limit, width;\n"
                                 "setp.le.u32 p, at, limit;\n"
                                 "@p bra same;\n"
                                 "%s"
+                                "note:\n"
                                 "call " FENCE_SHARED ", (what, address);\n"
+                                "ld.const.u64 to, [" KFENCE_VARIABLE "+24];\n"
+                                "@q bra back;\n"
                                 "and.b32 limit, limit, -32;\n"
                                 "cvt.u64.u32 x, limit;\n"
                                 "cvta.shared.u64 to, x;\n"
@@ -45,6 +62,9 @@ static const char find_text[] = ".func (.reg .b64 to) " FENCE_FIND " (.reg .b64 
                                 "call (r), " KFENCE_FIND ", (a, b);\n"
                                 "ld.param.b64 to, [r];\n"
                                 "}\n"
+                                "bra back;\n"
+                                "local:\n"
+                                "call (to), " FENCE_STACK ", (what, address);\n"
                                 "bra back;\n"
                                 "same:\n"
                                 "mov.b64 to, address;\n"
@@ -66,6 +86,48 @@ static const char cluster_text[] = "shr.u32 width, at, 24;\n"
 static const char inexact_text[] = "mov.u32 limit, %total_smem_size;\nadd.u32 limit, limit, 1024;\n";
 static const char params_text[] = "isspacep.param p, address;\n"
                                   "@p bra same;\n";
+// A generic address of local memory must lie on the thread's stack, which begins at one end of the window;
+// this function's own variable is at its other end.
+static const char stack_text[] = ".func (.reg .b64 to) " FENCE_STACK " (.reg .b64 what, .reg .b64 address)\n"
+                                 "{\n"
+                                 ".local .align 8 .b8 here[8];\n"
+                                 ".reg .pred p, q;\n"
+                                 ".reg .b64 x, width, kind;\n"
+                                 ".reg .b32 low, high;\n"
+                                 "mov.b64 to, address;\n"
+                                 "cvta.to.local.u64 x, address;\n"
+                                 "mov.u32 low, here;\n"
+                                 "mov.b32 high, low;\n"
+                                 "setp.lt.u32 p, low, 8388608;\n"
+                                 "selp.b32 low, 0, low, p;\n"
+                                 "selp.b32 high, high, 16777216, p;\n"
+                                 "shr.u64 width, what, 32;\n"
+                                 "and.b64 width, width, 65535;\n"
+                                 "cvt.u64.u32 kind, low;\n"
+                                 "setp.lt.u64 p, x, kind;\n"
+                                 "cvt.u64.u32 kind, high;\n"
+                                 "add.s64 x, x, width;\n"
+                                 "setp.gt.u64 q, x, kind;\n"
+                                 "or.pred p, p, q;\n"
+                                 "@!p bra inside;\n"
+                                 "or.b64 kind, what, %s;\n"
+                                 "call " FENCE_NOTE ", (kind, address);\n"
+                                 "ld.const.u64 to, [" KFENCE_VARIABLE "+24];\n"
+                                 "bra back;\n"
+                                 "inside:\n"
+                                 "and.b64 x, what, 0x80000000000000;\n"
+                                 "setp.eq.u64 p, x, 0;\n"
+                                 "@p bra back;\n"
+                                 "sub.s64 width, width, 1;\n"
+                                 "and.b64 x, address, width;\n"
+                                 "setp.eq.u64 p, x, 0;\n"
+                                 "@p bra back;\n"
+                                 "sub.s64 to, to, x;\n"
+                                 "or.b64 kind, what, %s;\n"
+                                 "call " FENCE_NOTE ", (kind, address);\n"
+                                 "back:\n"
+                                 "ret;\n"
+                                 "}\n";
 // A function that passes two words on.
 static const char pass_text[] = ".func %s (.reg .b64 first, .reg .b64 second)\n"
                                 "{\n"
@@ -77,6 +139,18 @@ static const char pass_text[] = ".func %s (.reg .b64 first, .reg .b64 second)\n"
                                 "}\n"
                                 "ret;\n"
                                 "}\n";
+
+// A function that passes a word on and returns one.
+static const char ask_text[] = ".func (.reg .b64 to) %s (.reg .b64 word)\n"
+                               "{\n"
+                               "{\n"
+                               ".param .b64 a;\n.param .b64 r;\n"
+                               "st.param.b64 [a], word;\n"
+                               "call (r), %s, (a);\n"
+                               "ld.param.b64 to, [r];\n"
+                               "}\n"
+                               "ret;\n"
+                               "}\n";
 
 // What kernels call in place of malloc, so that the lookup knows the heap's blocks.
 static const struct {
@@ -125,8 +199,8 @@ static const char take_aligned_text[] =
 
 uint64_t pass_fence_sum(void)
 {
-    const char *texts[] = {find_text,   exact_text, inexact_text, cluster_text,
-                           params_text, pass_text,  take_text,    take_aligned_text};
+    const char *texts[] = {find_text, stack_text,  exact_text, inexact_text, cluster_text,
+                           pass_text, params_text, ask_text,   take_text,    take_aligned_text};
     uint64_t sum = XXH3_64bits(kfence_functions_ptx, strlen(kfence_functions_ptx));
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         sum = XXH3_64bits_withSeed(texts[i], strlen(texts[i]), sum);
@@ -243,9 +317,15 @@ static int add_text(struct fencing *k)
     }
     out_fmt(&text, pass_text, FENCE_NOTE, KFENCE_NOTE);
     out_fmt(&text, pass_text, FENCE_SHARED, KFENCE_SHARED);
+    char left[24], misaligned[24];
+    snprintf(left, sizeof left, "%" PRIu64, KFENCE_WHAT(0, 0, KFENCE_KIND(KFENCE_OUT_OF_LOCAL)));
+    snprintf(misaligned, sizeof misaligned, "%" PRIu64, KFENCE_WHAT(0, 0, KFENCE_KIND(KFENCE_MISALIGNED)));
+    out_fmt(&text, stack_text, left, misaligned);
     out_fmt(&text, find_text, params ? params_text : "", k->exact_shared ? exact_text : inexact_text,
             k->exact_shared ? cluster_text : "");
     out_fmt(&text, pass_text, FENCE_TOOK, KFENCE_TOOK);
+    out_fmt(&text, ask_text, FENCE_OBJECT, KFENCE_OBJECT_FIND);
+    out_fmt(&text, ask_text, FENCE_MAP, KFENCE_MAP_FIND);
     for (unsigned i = 0; i < TAKERS && !err; i++)
         err = add_taker(k, i, &text);
     err = err ? err : text.error;
@@ -258,6 +338,8 @@ static int add_text(struct fencing *k)
     k->find = edit_find(c->edit, STR(FENCE_FIND));
     k->note = edit_find(c->edit, STR(FENCE_NOTE));
     k->shared = edit_find(c->edit, STR(FENCE_SHARED));
+    k->object = edit_find(c->edit, STR(FENCE_OBJECT));
+    k->map = edit_find(c->edit, STR(FENCE_MAP));
     for (unsigned i = 0; i < TAKERS; i++)
         k->instead[i] = k->taker[i] == PTX_NONE ? PTX_NONE : edit_find(c->edit, str_from(takers[i].instead));
     return edit_error(c->edit);
@@ -320,14 +402,17 @@ static int plan_variants(struct fencing *k)
     k->plans = ARENA_ARRAY(&c->m->arena, fence_plan, n + 1u);
     k->variants = ARENA_ARRAY(&c->m->arena, struct ptx_func *, n + 1u);
     k->bare = ARENA_ARRAY(&c->m->arena, bool, n + 1u);
-    if (!k->plans || !k->variants || !k->bare)
+    k->locals = ARENA_ARRAY(&c->m->arena, fence_locals, n + 1u);
+    if (!k->plans || !k->variants || !k->bare || !k->locals)
         return -ENOMEM;
     memset(k->plans, 0, (n + 1u) * sizeof *k->plans);
+    memset(k->locals, 0, (n + 1u) * sizeof *k->locals);
     memset(k->variants, 0, (n + 1u) * sizeof *k->variants);
     int err = 0;
     for (uint32_t i = 0; i < n && !err; i++) {
         struct pass_check_kernel row = {.proof = STR("")};
         err = fence_find_masked(k, i, &k->plans[i]);
+        err = err ? err : fence_find_locals(k, i, &k->locals[i]);
         err = err ? err : fence_find_bare(k, i, &row);
         k->bare[i] = row.proved == PASS_CHECK_BARE;
         if (!err && (k->plans[i].len || k->bare[i]))
@@ -354,7 +439,11 @@ static int rewrite(struct fencing *k)
     if (!err && !c->linked)
         err = regbound_add(c);
     if (!err)
+        err = fence_find_calls(k);
+    if (!err)
         err = add_text(k);
+    if (!err)
+        err = fence_add_calls(k);
     if (!err)
         err = plan_variants(k);
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++) {
@@ -365,12 +454,16 @@ static int rewrite(struct fencing *k)
     return err ? err : keep_result(k);
 }
 
-static int fence(struct pass_context *c, bool modulo)
+static int fence(struct pass_context *c, bool modulo, bool watchdog)
 {
-    struct fencing k = {.all = {.c = c}, .taker = {PTX_NONE, PTX_NONE}, .modulo = modulo};
+    struct fencing k = {
+        .all = {.c = c}, .taker = {PTX_NONE, PTX_NONE}, .modulo = modulo, .watchdog = watchdog};
     int err = c->result->nfuncs ? rewrite(&k) : 0;
     for (uint32_t i = 0; k.plans && i < c->result->nfuncs; i++)
         vec_free(&k.plans[i]);
+    for (uint32_t i = 0; k.locals && i < c->result->nfuncs; i++)
+        vec_free(&k.locals[i]);
+    vec_free(&k.shapes);
     vec_free(&k.all.sites);
     vec_free(&k.all.kernels);
     return err;
@@ -378,10 +471,20 @@ static int fence(struct pass_context *c, bool modulo)
 
 int pass_fence(struct pass_context *c)
 {
-    return fence(c, false);
+    return fence(c, false, false);
 }
 
 int pass_fence_modulo(struct pass_context *c)
 {
-    return fence(c, true);
+    return fence(c, true, false);
+}
+
+int pass_fence_watchdog(struct pass_context *c)
+{
+    return fence(c, false, true);
+}
+
+int pass_fence_modulo_watchdog(struct pass_context *c)
+{
+    return fence(c, true, true);
 }

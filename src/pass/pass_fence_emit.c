@@ -23,14 +23,15 @@ static bool is_inside_variable(const struct ptx_module *m, const struct ptx_mem 
 bool fence_wants(const struct fence_func *k, const struct ptx_mem *mem)
 {
     enum ptx_space space = ptx_space_is((enum ptx_space)mem->space);
-    return (space == PTX_SPACE_GENERIC || space == PTX_SPACE_GLOBAL || space == PTX_SPACE_SHARED) &&
+    return (space == PTX_SPACE_GENERIC || space == PTX_SPACE_GLOBAL || fence_is_shared(mem)) &&
            mem->addr->kind == PTX_ADDR && (mem->reads || mem->writes) &&
            !is_inside_variable(k->k->all.c->m, mem);
 }
 
-static bool is_shared(const struct ptx_mem *mem)
+bool fence_is_shared(const struct ptx_mem *mem)
 {
-    return ptx_space_is((enum ptx_space)mem->space) == PTX_SPACE_SHARED;
+    enum ptx_space space = ptx_space_is((enum ptx_space)mem->space);
+    return space == PTX_SPACE_SHARED || space == PTX_SPACE_SHARED_CLUSTER;
 }
 
 // What an access's address must be a multiple of.
@@ -79,7 +80,7 @@ static void decide(struct fence_func *k, uint32_t at, const struct ptx_stmt *s)
     BEFORE(k, at, "setp.ne.and.b32 %0, %1, 0, %2;", edit_reg(k->bad), edit_reg(k->bits), guard);
 }
 
-static unsigned flags_of(const struct ptx_mem *mem, uint32_t align)
+unsigned fence_flags(const struct ptx_mem *mem, uint32_t align)
 {
     return (mem->reads ? KFENCE_READS : 0) | (mem->writes ? KFENCE_WRITES : 0) |
            (mem->atomic ? KFENCE_ATOMIC : 0) | (align > 1 ? KFENCE_ALIGNED : 0) |
@@ -130,6 +131,20 @@ static void load_shared(struct fence_func *k, uint32_t at, const struct ptx_oper
                edit_imm((int32_t)addr->value));
 }
 
+// As fence_shared, for an address that may be in another block of the cluster: these are at multiples of
+// 16 MiB, from 1 on, and the own block also at 0.
+static void compare_cluster(struct fence_func *k, uint32_t at, struct ptx_operand bytes, uint32_t align,
+                            uint32_t to)
+{
+    BEFORE(k, at,
+           "sub.u32 %0, %1, %2;\nand.b32 %6, %3, 0xFFFFFF;\nmin.u32 %0, %0, %6;\nand.b32 %0, %0, %4;\n"
+           "mov.u32 %5, %cluster_nctarank;\nadd.u32 %5, %5, 1;\nshl.b32 %5, %5, 24;\n"
+           "setp.lt.u32 %7, %3, %5;\nand.b32 %6, %3, 0xFF000000;\nselp.b32 %6, %6, 0, %7;\n"
+           "or.b32 %0, %0, %6;\nxor.b32 %5, %0, %3;",
+           edit_reg(k->low), edit_reg(k->limit), bytes, edit_reg(to), edit_imm(-(int64_t)align),
+           edit_reg(k->bits), edit_reg(k->high), edit_reg(k->bad));
+}
+
 // The address is compared with the bytes of shared memory that the block has; one outside becomes the last
 // one at which the access fits.
 static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row)
@@ -141,16 +156,20 @@ static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem 
         return err;
     load_shared(k, at, mem->addr, to);
     uint32_t inside = edit_new_label(k->k->all.c->edit);
-    BEFORE(k, at, "sub.u32 %0, %1, %2;\nmin.u32 %0, %0, %3;\nand.b32 %0, %0, %4;\nxor.b32 %5, %0, %3;",
-           edit_reg(k->low), edit_reg(k->limit), edit_imm(width), edit_reg(to), edit_imm(-(int64_t)align),
-           edit_reg(k->bits));
+    struct ptx_operand bytes = fence_is_wide(mem) ? edit_reg(k->size) : edit_imm(width);
+    if (ptx_space_is((enum ptx_space)mem->space) == PTX_SPACE_SHARED_CLUSTER)
+        compare_cluster(k, at, bytes, align, to);
+    else
+        BEFORE(k, at, "sub.u32 %0, %1, %2;\nmin.u32 %0, %0, %3;\nand.b32 %0, %0, %4;\nxor.b32 %5, %0, %3;",
+               edit_reg(k->low), edit_reg(k->limit), bytes, edit_reg(to), edit_imm(-(int64_t)align),
+               edit_reg(k->bits));
     if (mem->extent == PTX_EXTENT_ROWS && mem->lanes < 32)
         BEFORE(k, at, "mov.u32 %0, %laneid;\nsetp.lt.u32 %1, %0, %2;\nselp.b32 %3, %3, 0, %1;",
                edit_reg(k->high), edit_reg(k->bad), edit_imm(mem->lanes), edit_reg(k->bits));
     decide(k, at, s);
     BEFORE(k, at, "@!%0 bra %1;\nmov.u64 %2, %3;\ncvt.u64.u32 %4, %5;\ncall %6, (%2, %4);\nmov.u32 %5, %7;",
            edit_reg(k->bad), edit_sym(inside), edit_reg(k->what),
-           edit_imm((int64_t)KFENCE_WHAT(site, width, flags_of(mem, align))), edit_reg(k->to[row]),
+           edit_imm((int64_t)KFENCE_WHAT(site, width, fence_flags(mem, align))), edit_reg(k->to[row]),
            edit_reg(to), edit_sym(k->k->shared), edit_reg(k->low));
     edit_place_label(k->k->all.c->edit, at, inside);
     struct ptx_operand address = edit_addr(to, 0);
@@ -170,21 +189,23 @@ static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *me
         return fence_mask(k, at, mem, row);
     }
     uint32_t site, align = fence_alignment(mem), to = k->to[row], width;
-    if (is_shared(mem))
+    if (fence_is_shared(mem))
         return fence_shared(k, at, mem, row);
     int err = new_site(k, at, mem, &width, &site);
     if (err)
         return err;
-    unsigned flags = flags_of(mem, align);
+    unsigned flags = fence_flags(mem, align);
     int64_t offset = load_pointer(k, at, mem->addr, to);
     compare(k, at, to, offset, align);
     uint32_t inside = edit_new_label(k->k->all.c->edit);
-    BEFORE(k, at,
-           "@!%0 bra %1;\nmov.u64 %2, %3;\nadd.s64 %4, %4, %5;\ncall (%4), %6, (%2, %4);\n"
-           "sub.s64 %4, %4, %5;",
-           edit_reg(k->bad), edit_sym(inside), edit_reg(k->what),
-           edit_imm((int64_t)KFENCE_WHAT(site, width, flags)), edit_reg(to), edit_imm(offset),
-           edit_sym(k->k->find));
+    bool wide = fence_is_wide(mem);
+    uint64_t what = wide ? KFENCE_WHAT(site, 0, flags | KFENCE_WIDE) : KFENCE_WHAT(site, width, flags);
+    BEFORE(k, at, "@!%0 bra %1;\nmov.u64 %2, %3;", edit_reg(k->bad), edit_sym(inside), edit_reg(k->what),
+           edit_imm((int64_t)what));
+    if (wide)
+        fence_add_size(k, at);
+    BEFORE(k, at, "add.s64 %2, %2, %3;\ncall (%2), %1, (%0, %2);\nsub.s64 %2, %2, %3;", edit_reg(k->what),
+           edit_sym(k->k->find), edit_reg(to), edit_imm(offset));
     edit_place_label(k->k->all.c->edit, at, inside);
     struct ptx_operand address = edit_addr(to, offset);
     address.unified = mem->addr->unified;
@@ -194,23 +215,38 @@ static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *me
 
 // --- a statement -------------------------------------------------------------------------------------------
 
-// A trap would end the context, with everyone in it.
-static int end_thread(struct fence_func *k, uint32_t at)
+int fence_site(struct fence_func *k, uint32_t at, uint32_t *site)
 {
-    const struct ptx_stmt *s = &k->f->stmts[at];
-    struct edit *e = k->k->all.c->edit;
     struct check_access a = {.stmt = at, .root = {.kind = ROOTS_OWN}};
-    uint32_t site, stays = edit_new_label(e);
-    int err = check_site(&k->site, &a, &site);
-    if (err)
-        return err;
+    return check_site(&k->site, &a, site);
+}
+
+uint32_t fence_unless_guarded(struct fence_func *k, uint32_t at)
+{
+    uint32_t label = edit_new_label(k->k->all.c->edit);
+    const struct ptx_stmt *s = &k->f->stmts[at];
     if (s->guard != PTX_NONE)
-        BEFORE(k, at, "@!%0 bra %1;", edit_guard(s), edit_sym(stays));
-    BEFORE(k, at, "mov.u64 %0, %1;\nmov.u64 %2, 0;\ncall %3, (%0, %2);\nexit;", edit_reg(k->what),
-           edit_imm((int64_t)KFENCE_WHAT(site, 0, KFENCE_READS)), edit_reg(k->to[0]), edit_sym(k->k->note));
-    edit_place_label(e, at, stays);
-    edit_delete(e, at);
-    return 0;
+        BEFORE(k, at, "@!%0 bra %1;", edit_guard(s), edit_sym(label));
+    return label;
+}
+
+void fence_end(struct fence_func *k, uint32_t at, uint64_t what, enum kfence_kind kind, uint32_t value)
+{
+    BEFORE(k, at, "mov.u64 %0, %1;\ncall %2, (%0, %3);\nexit;", edit_reg(k->what),
+           edit_imm((int64_t)(what | KFENCE_WHAT(0, 0, KFENCE_KIND(kind)))), edit_sym(k->k->note),
+           edit_reg(value));
+}
+
+// The instruction would end the context, with everyone in it, or cannot be fenced.
+static int end_thread(struct fence_func *k, uint32_t at, enum kfence_kind kind)
+{
+    uint32_t site, stays = fence_unless_guarded(k, at);
+    int err = fence_site(k, at, &site);
+    BEFORE(k, at, "mov.u64 %0, 0;", edit_reg(k->to[0]));
+    fence_end(k, at, KFENCE_WHAT(site, 0, 0), kind, k->to[0]);
+    edit_place_label(k->k->all.c->edit, at, stays);
+    edit_delete(k->k->all.c->edit, at);
+    return err;
 }
 
 static int fence_stmt(struct fence_func *k, uint32_t at)
@@ -218,12 +254,22 @@ static int fence_stmt(struct fence_func *k, uint32_t at)
     struct ptx_mem mem[PTX_MAX_MEM];
     const struct ptx_stmt *s = &k->f->stmts[at];
     if (s->form->id == PTX_OP_TRAP || s->form->id == PTX_OP_BRKPT)
-        return end_thread(k, at);
+        return end_thread(k, at, KFENCE_TRAPPED);
+    if (fence_is_refused(s))
+        return end_thread(k, at, KFENCE_REFUSED);
     fence_redirect(k->k, k->f, at);
+    int err = fence_call(k, at);
+    if (!err)
+        err = fence_loop(k, at);
+    if (!err)
+        err = fence_object(k, at);
     unsigned n = ptx_stmt_mem(k->f, s, mem), rows = 0;
-    int err = 0;
+    if (!err)
+        err = fence_size(k, at, mem, n);
     for (unsigned i = 0; i < n && !err; i++)
-        if (fence_wants(k, &mem[i]))
+        if (mem[i].extent == PTX_EXTENT_DESCRIPTOR && mem[i].addr->kind == PTX_REG)
+            err = fence_descriptor(k, at, &mem[i]);
+        else if (!fence_local(k, at, &mem[i], i, &err) && fence_wants(k, &mem[i]))
             err = rows == FENCE_ROWS ? -ENOTSUP : fence_row(k, at, &mem[i], rows++, i);
     return err;
 }
@@ -246,6 +292,9 @@ static void registers(struct fence_func *k)
     k->high = edit_new_reg(e, PTX_B32);
     k->bits = edit_new_reg(e, PTX_B32);
     k->what = edit_new_reg(e, PTX_B64);
+    k->own_size = edit_new_reg(e, PTX_B32);
+    k->wide[0] = edit_new_reg(e, PTX_B64);
+    k->wide[1] = edit_new_reg(e, PTX_B64);
     k->bad = edit_new_reg(e, PTX_PRED);
     edit_entry(e, "ld.const.b32 %0, [%1];\nld.const.b32 %2, [%3];", edit_reg(k->base),
                edit_sym_at(k->k->variable, offsetof(struct kfence_module, base) + 4), edit_reg(k->outside),
@@ -259,7 +308,13 @@ static void registers(struct fence_func *k)
 int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fence_plan *plan)
 {
     struct pass_context *c = all->all.c;
-    struct fence_func k = {.k = all, .f = f, .plan = plan, .run = 1};
+    struct fence_func k = {.k = all,
+                           .f = f,
+                           .plan = plan,
+                           .run = 1,
+                           .locals = &all->locals[index],
+                           .deep = all->deep[index],
+                           .frame = PTX_NONE};
     k.site = (struct check_func){.k = &all->all, .f = k.f, .name = c->result->funcs[index].name};
     edit_func(c->edit, k.f);
     registers(&k);

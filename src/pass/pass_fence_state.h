@@ -10,6 +10,10 @@
 #define FENCE_NOTE EDIT_PREFIX "fence_note"
 #define FENCE_SHARED EDIT_PREFIX "fence_shared"
 #define FENCE_TOOK EDIT_PREFIX "fence_took"
+#define FENCE_OBJECT EDIT_PREFIX "fence_object"
+#define FENCE_MAP EDIT_PREFIX "fence_map"
+#define FENCE_STACK EDIT_PREFIX "fence_stack"
+#define FENCE_CALLABLE EDIT_PREFIX "fence_callable_"  // followed by the number of a shape
 
 // An access whose address a kernel computes from a parameter: the variant with the mask only masks it.
 struct fence_masked {
@@ -19,20 +23,47 @@ struct fence_masked {
 };
 typedef VEC(struct fence_masked) fence_plan;
 
+// An access of local memory.
+struct fence_local {
+    uint32_t stmt;
+    uint32_t decl;  // statement that declares the variable that the pointer was made from; PTX_NONE: unknown
+    uint8_t row;    // of ptx_stmt_mem
+    bool inside;    // of the variable, for certain
+};
+typedef VEC(struct fence_local) fence_locals;
+
+// Calls through pointers with parameters of the same sizes.
+struct fence_shape {
+    const struct ptx_proto *proto;  // NULL: any
+    uint32_t sym;                   // the function that returns whether a pointer may be called
+};
+
 // The module.
 struct fencing {
     struct checking all;  // for sites, which are described as those of pass_check
     uint32_t variable;    // symbols: KFENCE_VARIABLE, and the functions above
-    uint32_t find, note, shared;
+    uint32_t find, note, shared, object, map;
     fence_plan *plans;           // by index of result->funcs
+    fence_locals *locals;        // by index of result->funcs
     struct ptx_func **variants;  // NULL: none
     bool *bare;                  // by index of result->funcs: a copy without a fence is kept
     bool modulo;                 // variants use modulo, not a mask
+    bool watchdog;               // loops look at the clock
     bool exact_shared;           // a special register has the bytes of shared memory with those of the system
     uint32_t taker[2], instead[2];  // malloc and its kin, and what is called in their place; PTX_NONE
+    // Calls.
+    uint32_t nsyms;     // of the module before it is edited
+    bool *taken;        // by symbol: the function's address is taken
+    uint32_t *func_of;  // by symbol: index of result->funcs, PTX_NONE
+    bool *deep;         // by index of result->funcs: a recursive function, or one that such functions lead to
+    bool recursive;     // there is one
+    bool open;          // functions of other texts may be called through pointers
+    uint32_t stack;     // symbol of KFENCE_STACK, if there is a recursive function
+    VEC(struct fence_shape) shapes;
 };
 
-enum { FENCE_ROWS = 3 };  // most memory operands of one instruction that are fenced
+enum { FENCE_FRAME = 8 };  // bytes of a variable of ours whose address says where the frame is
+enum { FENCE_ROWS = 3 };   // most memory operands of one instruction that are fenced
 
 // What was put in front of an earlier access by the same pointer, in the same run of statements.
 struct fence_cached {
@@ -46,8 +77,12 @@ struct fence_func {
     struct fencing *k;
     struct check_func site;  // for check_site: its name and statements
     struct ptx_func *f;
-    const fence_plan *plan;       // NULL: nothing is masked
-    size_t next;                  // item of the plan
+    const fence_plan *plan;  // NULL: nothing is masked
+    size_t next;             // item of the plan
+    const fence_locals *locals;
+    size_t next_local;
+    bool deep;                    // calls look whether the stack has room
+    uint32_t frame;               // symbol of a local variable of ours; PTX_NONE: there is none
     struct fence_cached *cached;  // by register of f
     uint32_t ncached, run;
     // Registers.
@@ -59,13 +94,54 @@ struct fence_func {
     uint32_t to[FENCE_ROWS];      // fenced pointers
     uint32_t narrow[FENCE_ROWS];  // and those into shared memory
     uint32_t low, high, bits, bad, what;
+    uint32_t last[2];  // the texture and the surface that were found last; 0: the function has none
+    uint32_t size;     // bytes of the access that fence_size has looked at
+    uint32_t own_size, wide[2];
+    uint32_t start, rounds;  // for loops: when the function began; 0: it has none
 };
+enum { FENCE_WIDEST = 1 << 24 };  // bytes of an access
 
 // pass_fence.c: calls of malloc in a statement become calls of ours.
 void fence_redirect(struct fencing *k, struct ptx_func *f, uint32_t at);
 
 // pass_fence_emit.c: rewrites a function, that of the index or a copy of it. 0 or a negative code.
 int fence_func(struct fencing *k, uint32_t index, struct ptx_func *f, const fence_plan *plan);
+
+// What is recorded of an access.
+unsigned fence_flags(const struct ptx_mem *mem, uint32_t align);
+// Describes a statement. 0 or -ENOMEM.
+int fence_site(struct fence_func *k, uint32_t at, uint32_t *site);
+// Jumps over what follows, to the label that it returns, if the statement's guard is false.
+uint32_t fence_unless_guarded(struct fence_func *k, uint32_t at);
+// Records `what` (KFENCE_WHAT) with the register `value`, of 64 bits but not k->what, and ends the thread.
+void fence_end(struct fence_func *k, uint32_t at, uint64_t what, enum kfence_kind kind, uint32_t value);
+
+// pass_fence_local.c: finds a function's accesses of local memory. Requires that nothing has been edited.
+int fence_find_locals(struct fencing *k, uint32_t index, fence_locals *to);
+// Puts code in front of an access, or none if it is certain to be right. Returns false if it is none of
+// those.
+bool fence_local(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row, int *err);
+
+// pass_fence_call.c: finds out about the module's calls, before it is edited; adds functions that calls need.
+int fence_find_calls(struct fencing *k);
+int fence_add_calls(struct fencing *k);
+// Code for a call; none for other statements.
+int fence_call(struct fence_func *k, uint32_t at);
+
+// pass_fence_object.c: whether threads that execute the statement end; code for handles and tensor maps.
+bool fence_is_refused(const struct ptx_stmt *s);
+int fence_object(struct fence_func *k, uint32_t at);
+int fence_descriptor(struct fence_func *k, uint32_t at, const struct ptx_mem *mem);
+
+// pass_fence_loop.c: code for a branch that may close a loop.
+int fence_loop(struct fence_func *k, uint32_t at);
+bool fence_has_loop(const struct fencing *k, const struct ptx_func *f);
+
+// pass_fence_size.c: puts code in front of a statement if the bytes of one of its accesses are not known:
+// k->size gets them. fence_is_wide: the access is such a one. fence_add_size adds them to k->what.
+bool fence_is_wide(const struct ptx_mem *mem);
+int fence_size(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned n);
+void fence_add_size(struct fence_func *k, uint32_t at);
 
 // pass_fence_mask.c: finds the accesses of a kernel that need only a mask. Requires that nothing has been
 // edited.
@@ -82,6 +158,7 @@ int fence_mask(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, uns
 int fence_mask_ends(struct fence_func *k);
 // What was masked is forgotten where control may come from elsewhere, or the pointer changes.
 void fence_mask_forget(struct fence_func *k, uint32_t at);
+bool fence_is_shared(const struct ptx_mem *mem);
 bool fence_wants(const struct fence_func *k, const struct ptx_mem *mem);
 uint32_t fence_alignment(const struct ptx_mem *mem);
 #define FENCE_BEFORE(k, at, text, ...) edit_before((k)->k->all.c->edit, at, text, __VA_ARGS__)

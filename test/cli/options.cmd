@@ -115,6 +115,11 @@ $ moat options
     for: run
     default: no
     now: no (default)
+--fence-watchdog=SECONDS
+    with --mode=fence, end threads that have been in a loop for SECONDS, so that the program gets a launch timeout (0: none)
+    for: run
+    default: 0
+    now: 0 (default)
 --fill=BYTE
     fill memory that the program gets, and memory that it frees, with BYTE (by default it stays as it is)
     for: run

@@ -99,10 +99,11 @@ mps() {
     for way in ${FENCE_WAYS:-mask check modulo}; do
         neighbours "${MPS_SECONDS:-25}"
         # The guilty clients come one after the other, as long as the neighbours run.
-        while read -r name error; do
+        while read -r name error _ options; do
             kill -0 $first 2>/dev/null || { echo "mps, $way: $name and what follows came too late"; break; }
             FENCE_DRIVER='' timeout 30 "$MOAT" --device=gpu --mode=fence --fence=$way --error-exitcode=0 \
-                --log-file="$T/log" "$programs/fence_tenant" bad "$name" >"$T/out" 2>&1 </dev/null
+                ${options:+"$options"} --log-file="$T/log" \
+                "$programs/fence_tenant" bad "$name" >"$T/out" 2>&1 </dev/null
             status=$?
             got=$(sed -n 's/.*error \([0-9]*\),.*/\1/p' "$T/out")
             [ $status = 0 ] && [ "$got" = "$error" ] && grep -q 'ERROR: moat' "$T/log"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A tenant for the tests of --mode=fence.
 //
-//   fence_tenant list                     each case: its name, and the error that the program must get
+//   fence_tenant list                     each case: its name, the error that the program must get, whether
+//                                         a seed makes a difference, options that moat needs
 //   fence_tenant good|bad CASE [SEED]     runs the case's kernel, right or wrong. The wrong kernel aims at a
 //                                         neighbour's memory: allocated through the driver's own library,
 //                                         past moat (FENCE_DRIVER names that file), if there is one; SEED
@@ -13,10 +14,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <cuda.h>
 #include <dlfcn.h>
+#include <mma.h>
+#include <new>
 #include <vector>
 
-enum { N = 1 << 14, NEIGHBOUR = 1 << 20 };
+enum { N = 1 << 14, NEIGHBOUR = 1 << 20, STACK = 2048 };
 
 // What a kernel gets: its own buffer, and an address that is right or wrong.
 #define KERNEL(name) __global__ void name(uint32_t *own, uint64_t at)
@@ -161,6 +165,329 @@ KERNEL(shared_generic)
     own[threadIdx.x] = 1;
 }
 
+// --- local memory ------------------------------------------------------------------------------------------
+
+KERNEL(local_write)
+{
+    volatile uint32_t a[16];
+    for (int i = 0; i < 16; i++)
+        a[(i + own[0]) % 16] = i;
+    a[at] = 7;
+    own[threadIdx.x] = a[own[0] % 16];
+}
+
+KERNEL(local_read)
+{
+    volatile uint32_t a[16];
+    for (int i = 0; i < 16; i++)
+        a[(i + own[0]) % 16] = i;
+    own[threadIdx.x] = a[at];
+}
+
+KERNEL(local_before)
+{
+    volatile uint64_t a[16];
+    for (int i = 0; i < 16; i++)
+        a[(i + own[0]) % 16] = i;
+    a[-(int64_t)at] = 7;
+    own[threadIdx.x] = (uint32_t)a[own[0] % 16];
+}
+
+// The pointer may be one of shared memory.
+KERNEL(local_generic)
+{
+    __shared__ uint32_t shared[64];
+    volatile uint32_t a[16];
+    for (int i = 0; i < 16; i++)
+        a[(i + own[0]) % 16] = i;
+    shared[threadIdx.x] = 1;
+    volatile uint32_t *p = own[64] ? shared : a;
+    p[at] = 3;
+    own[threadIdx.x] = p[0];
+}
+
+__device__ __noinline__ uint32_t fill(volatile uint32_t *a, uint64_t at)
+{
+    a[at] = 5;
+    return a[0];
+}
+
+// The caller's variable.
+KERNEL(local_caller)
+{
+    volatile uint32_t a[16];
+    for (int i = 0; i < 16; i++)
+        a[(i + own[0]) % 16] = i;
+    own[threadIdx.x] = fill(a, at);
+}
+
+KERNEL(local_misaligned)
+{
+    volatile uint64_t a[16];
+    for (int i = 0; i < 16; i++)
+        a[(i + own[0]) % 16] = i;
+    *(volatile uint64_t *)((volatile char *)a + at) = 3;
+    own[threadIdx.x] = (uint32_t)a[own[0] % 16];
+}
+
+__device__ __noinline__ uint32_t descend(uint32_t n, volatile uint32_t *own)
+{
+    volatile uint32_t a[4] = {n, n + 1, own[0], n};
+    return n ? descend(n - 1, own) + a[n % 4] : a[own[0] % 4];
+}
+
+KERNEL(recursion)
+{
+    own[threadIdx.x] = descend(at ? 1u << 30 : 8, own + 64);
+}
+
+__device__ __noinline__ uint32_t odd(uint32_t n, volatile uint32_t *own);
+__device__ __noinline__ uint32_t even(uint32_t n, volatile uint32_t *own)
+{
+    return n == own[0] ? 1 : odd(n - 1, own) + n;
+}
+
+__device__ __noinline__ uint32_t odd(uint32_t n, volatile uint32_t *own)
+{
+    return n == own[0] ? 0 : even(n - 1, own) * n + own[0];
+}
+
+KERNEL(mutual_recursion)
+{
+    own[threadIdx.x] = even(at ? 1u << 30 : 6, own + 64);
+}
+
+// --- calls -------------------------------------------------------------------------------------------------
+
+typedef uint32_t (*callable)(uint32_t);
+__device__ __noinline__ uint32_t twice(uint32_t x)
+{
+    return 2 * x;
+}
+
+__device__ __noinline__ uint32_t square(uint32_t x)
+{
+    return x * x;
+}
+
+__device__ __noinline__ uint32_t two(uint32_t x, uint32_t y)
+{
+    return x + 2 * y;
+}
+
+KERNEL(null_call)
+{
+    callable f = own[64] ? square : twice;
+    if (at)
+        f = (callable)(uint64_t)own[65];
+    own[threadIdx.x] = f(own[66]);
+}
+
+KERNEL(wild_call)
+{
+    callable f = own[64] ? square : twice;
+    if (at)
+        f = (callable)((uint64_t)f + 16 * at);
+    own[threadIdx.x] = f(own[66]);
+}
+
+// A function with other parameters.
+KERNEL(wrong_call)
+{
+    uint32_t (*other)(uint32_t, uint32_t) = own[64] ? NULL : two;
+    callable f = own[64] ? square : at ? (callable)other : twice;
+    own[threadIdx.x] = f(own[66]) + (own[65] ? other(1, 2) : 0);
+}
+
+class shape
+{
+public:
+    uint32_t side;
+    __device__ virtual uint32_t area()
+    {
+        return side;
+    }
+};
+
+class box : public shape
+{
+public:
+    __device__ virtual uint32_t area()
+    {
+        return side * side;
+    }
+};
+
+// An object that was never constructed.
+KERNEL(virtual_call)
+{
+    __shared__ uint64_t memory[8];
+    memory[threadIdx.x % 8] = own[64];
+    __syncthreads();
+    shape *s = (shape *)memory;
+    if (!at && threadIdx.x == 0)
+        s = own[64] ? new (memory) shape : new (memory) box;
+    __syncthreads();
+    own[threadIdx.x] = s->area();
+}
+
+// --- handles -----------------------------------------------------------------------------------------------
+
+KERNEL(texture)
+{
+    uint32_t sum = tex1Dfetch<uint32_t>((cudaTextureObject_t)at, threadIdx.x);
+    for (int i = 0; i < 3; i++)
+        sum += tex1Dfetch<uint32_t>((cudaTextureObject_t)at, threadIdx.x + i);
+    own[threadIdx.x] = sum;
+}
+
+KERNEL(surface_read)
+{
+    own[threadIdx.x] = surf1Dread<uint32_t>((cudaSurfaceObject_t)at, threadIdx.x * 4);
+}
+
+KERNEL(surface_write)
+{
+    surf1Dwrite(threadIdx.x, (cudaSurfaceObject_t)at, threadIdx.x * 4);
+    own[threadIdx.x] = 1;
+}
+
+// --- sizes that registers hold -----------------------------------------------------------------------------
+
+// A bulk copy of at + 128 bytes into shared memory.
+KERNEL(bulk_size)
+{
+    __shared__ __align__(128) uint32_t shared[32];
+    __shared__ uint64_t barrier;
+    unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
+    shared[threadIdx.x] = 0;
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x == 0) {
+        unsigned bytes = (unsigned)(at > 1 ? at & ~15ull : at) + 128;
+        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(bar) : "memory");
+        asm volatile("fence.proxy.async;" ::: "memory");
+        asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 128;" ::"r"(bar) : "memory");
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                     " [%0], [%1], %2, [%3];" ::"r"(to),
+                     "l"(own), "r"(bytes), "r"(bar)
+                     : "memory");
+        asm volatile("{\n.reg .pred p;\nwait: mbarrier.try_wait.parity.shared.b64 p, [%0], 0;\n"
+                     "@!p bra wait;\n}" ::"r"(bar)
+                     : "memory");
+    }
+#endif
+    __syncthreads();
+    own[threadIdx.x] = to + bar + shared[threadIdx.x];
+}
+
+KERNEL(matrix_stride)
+{
+    using namespace nvcuda;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> f;
+    wmma::load_matrix_sync(f, (const float *)own, 16 + (unsigned)at * 4096, wmma::mem_row_major);
+    f.x[0] += 1;
+    wmma::store_matrix_sync((float *)own, f, 16, wmma::mem_row_major);
+}
+
+KERNEL(matrix_shared)
+{
+    using namespace nvcuda;
+    __shared__ float shared[256];
+    for (int i = threadIdx.x; i < 256; i += 32)
+        shared[i] = i;
+    __syncthreads();
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> f;
+    wmma::load_matrix_sync(f, shared, 16 + (unsigned)(at % 4096 * 4096), wmma::mem_row_major);
+    wmma::store_matrix_sync((float *)own, f, 16, wmma::mem_row_major);
+}
+
+// --- another block's shared memory -------------------------------------------------------------------------
+
+__global__ void __cluster_dims__(2) cluster_write(uint32_t *own, uint64_t at)
+{
+    __shared__ uint32_t shared[32];
+    unsigned mine = (unsigned)__cvta_generic_to_shared(shared), other = 0;
+    shared[threadIdx.x] = 1;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(other) : "r"(mine), "r"(blockIdx.x ^ 1));
+    asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(other + 4 * threadIdx.x + (unsigned)at * 16), "r"(7)
+                 : "memory");
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+#endif
+    own[threadIdx.x] = shared[threadIdx.x] + mine + other;
+}
+
+// --- tensor maps -------------------------------------------------------------------------------------------
+
+__device__ static void load_tile(const void *map, uint32_t *own, uint32_t shift)
+{
+    __shared__ __align__(128) uint32_t tile[1024];
+    __shared__ uint64_t barrier;
+    unsigned to = (unsigned)__cvta_generic_to_shared(tile) + shift;
+    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(bar) : "memory");
+        asm volatile("fence.proxy.async;" ::: "memory");
+        asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 1024;" ::"r"(bar) : "memory");
+        asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                     " [%0], [%1, {%2}], [%3];" ::"r"(to),
+                     "l"(map), "r"(0), "r"(bar)
+                     : "memory");
+        asm volatile("{\n.reg .pred p;\nwait: mbarrier.try_wait.parity.shared.b64 p, [%0], 0;\n"
+                     "@!p bra wait;\n}" ::"r"(bar)
+                     : "memory");
+    }
+#endif
+    __syncthreads();
+    own[threadIdx.x] = tile[threadIdx.x] + to + bar;
+}
+
+__global__ void tensor(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
+{
+    load_tile(&map, own, 0);
+}
+
+// The box does not fit where it is copied to.
+__global__ void tensor_box(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
+{
+    load_tile(&map, own, (unsigned)at * 3584);
+}
+
+__global__ void tensor_memory(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
+{
+    if (at)
+        memcpy(own + 64, &map, sizeof map);
+    load_tile(at ? (const void *)(own + 64) : (const void *)&map, own, 0);
+}
+
+// --- ends --------------------------------------------------------------------------------------------------
+
+// The first thread's loop never ends; the others wait for it at a barrier.
+KERNEL(endless)
+{
+    volatile uint32_t *wait = own + 64;
+    while (threadIdx.x == 0 && at && *wait == 0)
+        ;
+    __syncthreads();
+    own[threadIdx.x] = 1;
+}
+
+__device__ __noinline__ uint32_t collatz(uint32_t n, volatile uint32_t *own)
+{
+    uint32_t steps = own[0];
+    for (; n != 1; steps++)
+        n = n == own[1] ? own[1] : n % 2 ? 3 * n + 1 : n / 2;
+    return steps;
+}
+
+KERNEL(endless_function)
+{
+    own[threadIdx.x] = collatz(at ? 0 : 27, own + 64);
+}
+
 KERNEL(trap)
 {
     if (at)
@@ -178,13 +505,19 @@ KERNEL(breakpoint)
 // Aims at: the neighbour's memory, where nothing is mapped, the first page, one byte beside a right address.
 // Nothing: `at` only says whether to do wrong.
 // An index far behind shared memory.
-enum aim { NEIGHBOURS, FAR, ZERO, BESIDE, SWITCH, INDEX };
-enum { ILLEGAL = 700, MISALIGNED = 716, FAILED = 719 };
+// A texture or surface of the program, or none. A tensor map of the program's, for which the kernel gets 1 if
+// it is to do wrong; with BAD_MAP one that no call has encoded.
+enum aim { NEIGHBOURS, FAR, ZERO, BESIDE, SWITCH, INDEX, TEXTURE, SURFACE, MAP, BAD_MAP };
+enum { REFUSED = 800, ILLEGAL = 700, TIMEOUT = 702 };
+enum { INVALID = 715, MISALIGNED = 716, INVALID_PC = 718, FAILED = 719 };
 static const struct {
     const char *name;
     void (*kernel)(uint32_t *own, uint64_t at);
     enum aim aim;
     int error;
+    int blocks;  // 0: 1
+    void (*with_map)(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map);
+    const char *options;  // that moat needs to contain it
 } cases[] = {
     {"write", write32, NEIGHBOURS, ILLEGAL},
     {"read", read32, NEIGHBOURS, ILLEGAL},
@@ -218,6 +551,31 @@ static const struct {
     {"shared_read", shared_read, INDEX, ILLEGAL},
     {"shared_atomic", shared_atomic, INDEX, ILLEGAL},
     {"shared_generic", shared_generic, INDEX, ILLEGAL},
+    {"local_write", local_write, INDEX, ILLEGAL},
+    {"local_read", local_read, INDEX, ILLEGAL},
+    {"local_before", local_before, INDEX, ILLEGAL},
+    {"local_generic", local_generic, INDEX, ILLEGAL},
+    {"local_caller", local_caller, INDEX, ILLEGAL},
+    {"local_misaligned", local_misaligned, SWITCH, MISALIGNED},
+    {"recursion", recursion, SWITCH, ILLEGAL},
+    {"mutual_recursion", mutual_recursion, SWITCH, ILLEGAL},
+    {"null_call", null_call, SWITCH, INVALID_PC},
+    {"wild_call", wild_call, INDEX, INVALID_PC},
+    {"wrong_call", wrong_call, SWITCH, INVALID_PC},
+    {"virtual_call", virtual_call, SWITCH, ILLEGAL},
+    {"texture", texture, TEXTURE, ILLEGAL},
+    {"surface_read", surface_read, SURFACE, ILLEGAL},
+    {"surface_write", surface_write, SURFACE, ILLEGAL},
+    {"bulk_size", bulk_size, INDEX, ILLEGAL},
+    {"bulk_odd_size", bulk_size, SWITCH, INVALID},
+    {"matrix_stride", matrix_stride, INDEX, ILLEGAL},
+    {"matrix_shared", matrix_shared, INDEX, ILLEGAL},
+    {"cluster_write", cluster_write, INDEX, ILLEGAL, 2},
+    {"tensor", NULL, BAD_MAP, ILLEGAL, 1, tensor},
+    {"tensor_box", NULL, MAP, ILLEGAL, 1, tensor_box},
+    {"tensor_memory", NULL, MAP, REFUSED, 1, tensor_memory},
+    {"endless", endless, SWITCH, TIMEOUT, 1, NULL, "--fence-watchdog=1"},
+    {"endless_function", endless_function, SWITCH, TIMEOUT, 1, NULL, "--fence-watchdog=1"},
     {"trap", trap, SWITCH, FAILED},
     {"breakpoint", breakpoint, SWITCH, FAILED},
 };
@@ -267,6 +625,54 @@ static bool neighbour_intact()
             now == neighbour.before);
 }
 
+// --- handles of the program --------------------------------------------------------------------------------
+
+static uint64_t make_texture(uint32_t *own)
+{
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeLinear;
+    resource.res.linear.devPtr = own;
+    resource.res.linear.desc = cudaCreateChannelDesc<uint32_t>();
+    resource.res.linear.sizeInBytes = N * 4;
+    cudaTextureDesc description = {};
+    description.readMode = cudaReadModeElementType;
+    cudaTextureObject_t texture = 0;
+    cudaCreateTextureObject(&texture, &resource, &description, nullptr);
+    return texture;
+}
+
+static uint64_t make_surface()
+{
+    cudaArray_t array;
+    cudaChannelFormatDesc format = cudaCreateChannelDesc<uint32_t>();
+    cudaMallocArray(&array, &format, 64, 0, cudaArraySurfaceLoadStore);
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeArray;
+    resource.res.array.array = array;
+    cudaSurfaceObject_t surface = 0;
+    cudaCreateSurfaceObject(&surface, &resource);
+    return surface;
+}
+
+static CUtensorMap make_map(uint32_t *own, bool bad)
+{
+    CUtensorMap map = {};
+    void *entry = NULL;
+    cudaDriverEntryPointQueryResult found;
+    cuuint64_t size = 1024, stride = 4096;
+    cuuint32_t box = 256, step = 1;
+    cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found);
+    auto encode = (decltype(&cuTensorMapEncodeTiled))entry;
+    box = 256;
+    if (!encode || encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 1, own, &size, &stride, &box, &step,
+                          CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                          CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE))
+        printf("no tensor map\n");
+    if (bad)
+        ((uint64_t *)&map)[1] ^= 0x10101010;
+    return map;
+}
+
 // --- one case ----------------------------------------------------------------------------------------------
 
 static uint64_t aim_at(enum aim aim, uint64_t own, uint64_t seed)
@@ -278,6 +684,8 @@ static uint64_t aim_at(enum aim aim, uint64_t own, uint64_t seed)
     case FAR: return mix(seed) & 0x7ffffffffff0;
     case ZERO: return mix(seed) % 4096 / 16 * 16;
     case BESIDE: return own + 1024 + (seed & 1) + 1;
+    case TEXTURE:
+    case SURFACE: return mix(seed) >> (seed & 1 ? 2 : 40) | 0x1000000;
     case INDEX: return (1 << 18) + mix(seed) % (1 << 20);
     default: return 1;
     }
@@ -286,20 +694,32 @@ static uint64_t aim_at(enum aim aim, uint64_t own, uint64_t seed)
 static int run(int n, bool bad, uint64_t seed)
 {
     uint32_t *own, host[64] = {0};
+    cudaDeviceSetLimit(cudaLimitStackSize, STACK);
     cudaMalloc(&own, N * 4);
     cudaMemset(own, 0, N * 4);
     make_neighbour();
-    bool is_switch = cases[n].aim == SWITCH || cases[n].aim == INDEX;
-    uint64_t at = bad ? aim_at(cases[n].aim, (uint64_t)own, seed) : is_switch ? 0 : (uint64_t)own + 1024;
-    cases[n].kernel<<<1, 32>>>(own, at);
+    enum aim aim = cases[n].aim;
+    bool is_switch = aim == SWITCH || aim == INDEX || cases[n].with_map;
+    uint64_t at = bad ? aim_at(aim, (uint64_t)own, seed) : is_switch ? 0 : (uint64_t)own + 1024;
+    // One object is there in any case: others exist that are not the one.
+    uint64_t object = aim == TEXTURE ? make_texture(own) : aim == SURFACE ? make_surface() : 0;
+    if (object && !bad)
+        at = object;
+    if (cases[n].with_map)
+        cases[n].with_map<<<1, 32>>>(own, at, make_map(own, bad && aim == BAD_MAP));
+    else
+        cases[n].kernel<<<cases[n].blocks ? cases[n].blocks : 1, 32>>>(own, at);
     int launched = cudaGetLastError(), error = cudaDeviceSynchronize();
+    // The stack may be larger; the program does not learn it.
+    size_t limit = 0;
+    bool same_limit = bad || (!cudaDeviceGetLimit(&limit, cudaLimitStackSize) && limit == STACK);
     bool intact = neighbour_intact();
     int copied = cudaMemcpy(host, own, sizeof host, cudaMemcpyDeviceToHost);
     printf("%s %s: error %d, %s\n", bad ? "bad" : "good", cases[n].name, launched ? launched : error,
            intact ? "neighbour intact" : "the neighbour's memory HAS CHANGED");
     int wanted = bad ? cases[n].error : 0;
     // Without a fence the error is the device's, which may call it something else.
-    return !intact ? 3 : error != wanted || copied != wanted ? 4 : 0;
+    return !intact ? 3 : error != wanted || copied != wanted || !same_limit ? 4 : 0;
 }
 
 // --- a process of its own ----------------------------------------------------------------------------------
@@ -342,7 +762,9 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && !strcmp(argv[1], "list")) {
         for (int i = 0; i < CASES; i++)
-            printf("%s %d\n", cases[i].name, cases[i].error);
+            printf("%s %d %s %s\n", cases[i].name, cases[i].error,
+                   cases[i].aim == SWITCH || cases[i].with_map ? "once" : "seeds",
+                   cases[i].options ? cases[i].options : "");
         return 0;
     }
     if (argc == 3 && !strcmp(argv[1], "neighbour"))

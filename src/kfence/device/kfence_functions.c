@@ -8,6 +8,8 @@ uint64_t moat_fence_find(uint64_t what, uint64_t address);
 void moat_fence_note(uint64_t what, uint64_t bits);
 void moat_fence_shared(uint64_t what, uint64_t address);
 void moat_fence_took(uint64_t address, uint64_t bytes);
+uint64_t moat_fence_object(uint64_t word);
+uint64_t moat_fence_map(uint64_t address);
 
 __attribute__((weak)) uint64_t moat_fence_find(uint64_t what, uint64_t address)
 {
@@ -18,7 +20,7 @@ __attribute__((weak)) uint64_t moat_fence_find(uint64_t what, uint64_t address)
 __attribute__((weak)) void moat_fence_note(uint64_t what, uint64_t bits)
 {
     struct kfence_module m = __moat_fence_module;
-    uint64_t kind = what >> 48 ? KFENCE_TRAPPED : (uint32_t)bits ? KFENCE_MASKED : KFENCE_SKEWED;
+    uint64_t kind = what >> 56 ? what >> 56 : (uint32_t)bits ? KFENCE_MASKED : KFENCE_SKEWED;
     kfence_judge_note(&m, kind, what, bits);
 }
 
@@ -32,4 +34,16 @@ __attribute__((weak)) void moat_fence_took(uint64_t address, uint64_t bytes)
 {
     struct kfence_module m = __moat_fence_module;
     kfence_judge_took(&m, address, bytes);
+}
+
+__attribute__((weak)) uint64_t moat_fence_object(uint64_t word)
+{
+    struct kfence_module m = __moat_fence_module;
+    return kfence_judge_object(m.state, word);
+}
+
+__attribute__((weak)) uint64_t moat_fence_map(uint64_t address)
+{
+    struct kfence_module m = __moat_fence_module;
+    return kfence_judge_object(m.state, kfence_map_word((const volatile uint64_t *)address));
 }

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+// What kernels use by handles. A texture or surface handle in a register is looked up among those that the
+// program has made; the one that was found last is known. A tensor map must lie in the kernel's parameters,
+// which kernels cannot write, and be one that a call has encoded for memory of the program.
+//
+// A thread that would use another one is recorded, and ends; so does one that executes an instruction that
+// cannot be fenced.
+#include <errno.h>
+
+#include "pass/pass_fence_state.h"
+
+#define BEFORE FENCE_BEFORE
+
+bool fence_is_refused(const struct ptx_stmt *s)
+{
+    switch (s->form->id) {
+    case PTX_OP_MULTIMEM_LD_REDUCE:
+    case PTX_OP_MULTIMEM_ST:
+    case PTX_OP_MULTIMEM_RED:
+    case PTX_OP_TENSORMAP_REPLACE:
+    case PTX_OP_TENSORMAP_CP_FENCEPROXY:
+    case PTX_OP_TCGEN05_CP:
+    case PTX_OP_TCGEN05_MMA: return true;
+    default: return false;
+    }
+}
+
+static enum kfence_object_kind kind_of(const struct ptx_stmt *s)
+{
+    switch (s->form->id) {
+    case PTX_OP_TEX:
+    case PTX_OP_TLD4:
+    case PTX_OP_TXQ: return KFENCE_TEXTURE;
+    case PTX_OP_SULD:
+    case PTX_OP_SUST:
+    case PTX_OP_SURED:
+    case PTX_OP_SUQ: return KFENCE_SURFACE;
+    case PTX_OP_CP_ASYNC_BULK_TENSOR:
+    case PTX_OP_CP_REDUCE_BULK_TENSOR:
+    case PTX_OP_CP_ASYNC_BULK_PREFETCH_TENSOR: return KFENCE_MAP;
+    default: return 0;
+    }
+}
+
+// The operand that names the object: the first address, or that in the tuple.
+static const struct ptx_operand *object_of(const struct ptx_stmt *s, bool tuple)
+{
+    bool in = !tuple;
+    for (uint32_t i = 0; i < s->nslots; i++) {
+        in |= s->operands[i].kind == PTX_TUPLE;
+        if (in && s->operands[i].kind == PTX_ADDR)
+            return &s->operands[i];
+    }
+    return NULL;
+}
+
+// --- textures and surfaces ---------------------------------------------------------------------------------
+
+static int find_handle(struct fence_func *k, uint32_t at, enum kfence_object_kind kind, uint32_t reg)
+{
+    struct edit *e = k->k->all.c->edit;
+    uint32_t site, known = fence_unless_guarded(k, at), found = edit_new_label(e), to = k->to[0];
+    uint32_t *last = &k->last[kind - KFENCE_TEXTURE];
+    int err = fence_site(k, at, &site);
+    if (!*last) {
+        *last = edit_new_reg(e, PTX_B64);
+        edit_entry(e, "mov.u64 %0, 0;", edit_reg(*last));
+    }
+    BEFORE(k, at,
+           "setp.eq.b64 %0, %1, %2;\n@%0 bra %3;\nand.b64 %4, %1, 0x3FFFFFFFFFFFFFFF;\n"
+           "or.b64 %4, %4, %5;\ncall (%4), %6, (%4);\nsetp.ne.b64 %0, %4, 0;\n@%0 bra %7;",
+           edit_reg(k->bad), edit_reg(reg), edit_reg(*last), edit_sym(known), edit_reg(to),
+           edit_imm((int64_t)KFENCE_OBJECT(kind, 0)), edit_sym(k->k->object), edit_sym(found));
+    BEFORE(k, at, "mov.b64 %0, %1;", edit_reg(to), edit_reg(reg));
+    fence_end(k, at, KFENCE_WHAT(site, 0, 0), KFENCE_BAD_HANDLE, to);
+    edit_place_label(e, at, found);
+    BEFORE(k, at, "mov.b64 %0, %1;", edit_reg(*last), edit_reg(reg));
+    edit_place_label(e, at, known);
+    return err;
+}
+
+// --- tensor maps -------------------------------------------------------------------------------------------
+
+// Sets k->size to the bytes of the box. What an instruction has found stays in registers of its own: it often
+// stands in a loop with others.
+static int find_map(struct fence_func *k, uint32_t at, const struct ptx_operand *addr)
+{
+    struct edit *e = k->k->all.c->edit;
+    uint32_t site, last = edit_new_reg(e, PTX_B64), to = k->to[0], known = fence_unless_guarded(k, at);
+    uint32_t inside = edit_new_label(e), found = edit_new_label(e);
+    uint64_t what;
+    int err = fence_site(k, at, &site);
+    what = KFENCE_WHAT(site, 0, 0);
+    k->size = edit_new_reg(e, PTX_B32);
+    edit_entry(e, "mov.u64 %0, 0;\nmov.u32 %1, 0;", edit_reg(last), edit_reg(k->size));
+    if (addr->sub == PTX_BASE_REG && ptx_type_bits((enum ptx_type)ptx_reg_var(k->f, addr->id)->type) == 64)
+        BEFORE(k, at, "add.s64 %0, %1, %2;", edit_reg(to), edit_reg(addr->id), edit_imm(addr->value));
+    else
+        BEFORE(k, at, "mov.u64 %0, 0;", edit_reg(to));
+    BEFORE(k, at, "setp.eq.b64 %0, %1, %2;\n@%0 bra %3;\nisspacep.param %0, %1;\n@%0 bra %4;",
+           edit_reg(k->bad), edit_reg(to), edit_reg(last), edit_sym(known), edit_sym(inside));
+    fence_end(k, at, what, KFENCE_REFUSED, to);
+    edit_place_label(e, at, inside);
+    BEFORE(k, at, "call (%4), %1, (%2);\nsetp.ne.b64 %0, %4, 0;\n@%0 bra %3;", edit_reg(k->bad),
+           edit_sym(k->k->map), edit_reg(to), edit_sym(found), edit_reg(k->what));
+    fence_end(k, at, what, KFENCE_BAD_MAP, to);
+    edit_place_label(e, at, found);
+    BEFORE(k, at, "mov.b64 %0, %1;\ncvt.u32.u64 %2, %3;\nsub.u32 %2, %2, 1;", edit_reg(last), edit_reg(to),
+           edit_reg(k->size), edit_reg(k->what));
+    edit_place_label(e, at, known);
+    return err;
+}
+
+// --- descriptors -------------------------------------------------------------------------------------------
+
+// The address in it must lie in the block's shared memory. What its strides add is not looked at.
+int fence_descriptor(struct fence_func *k, uint32_t at, const struct ptx_mem *mem)
+{
+    uint32_t site, past = fence_unless_guarded(k, at);
+    int err = fence_site(k, at, &site);
+    BEFORE(k, at,
+           "cvt.u32.u64 %0, %1;\nand.b32 %0, %0, 0x3FFF;\nshl.b32 %0, %0, 4;\nsetp.lt.u32 %2, %0, %3;\n"
+           "@%2 bra %4;\ncvt.u64.u32 %5, %0;",
+           edit_reg(k->low), edit_reg(mem->addr->id), edit_reg(k->bad), edit_reg(k->limit), edit_sym(past),
+           edit_reg(k->to[0]));
+    fence_end(k, at, KFENCE_WHAT(site, 0, KFENCE_READS), KFENCE_OUT_OF_SHARED, k->to[0]);
+    edit_place_label(k->k->all.c->edit, at, past);
+    return err;
+}
+
+int fence_object(struct fence_func *k, uint32_t at)
+{
+    const struct ptx_stmt *s = &k->f->stmts[at];
+    enum kfence_object_kind kind = kind_of(s);
+    const struct ptx_operand *addr = kind ? object_of(s, kind == KFENCE_MAP) : NULL;
+    if (!addr)
+        return kind ? -ENOTSUP : 0;
+    if (kind == KFENCE_MAP)
+        return find_map(k, at, addr);
+    // A handle that is no register is a variable of the module, which the driver sets.
+    return addr->sub == PTX_BASE_REG ? find_handle(k, at, kind, addr->id) : 0;
+}
