@@ -554,12 +554,19 @@ static void stale(bool bad)
     wait();
 }
 
+static void wide_second(bool bad)
+{
+    copy4<<<1, 1>>>(take<char>(64), (float4 *)take<char>(bad ? 12 : 16));
+    wait();
+}
+
 static const struct check_case cases[] = {
     {"write_past", write_past, "heap-buffer-overflow"},
     {"read_past", read_past, "heap-buffer-overflow"},
     {"write_before", write_before, "heap-buffer-underflow"},
     {"read_before", read_before, "heap-buffer-underflow"},
     {"wide", wide, "heap-buffer-overflow"},
+    {"wide_second", wide_second, "heap-buffer-overflow"},
     {"neighbour", neighbour, "heap-buffer-overflow|heap-buffer-underflow"},
     {"used_after_free", used_after_free, "heap-use-after-free"},
     {"used_long_after_free", used_long_after_free, "heap-use-after-free"},
