@@ -31,6 +31,9 @@ check 5 'warning: nothing was watched: the program has made no' "$program" init 
 check 98 'no kernel has run: the driver has refused every module or launch; --api-errors says why' \
     --mode=api "$program" refused
 check 98 'modules that the driver refused to load  *1$' --mode=api "$program" refused
+for mode in check explain shadow fence; do
+    check 98 'modules that the driver refused to load  *1$' --mode=$mode "$program" malformed
+done
 check 4 'warning: no kernel has run' --mode=api "$program" refused 4
 check 98 'error: no kernel has run' --mode=api --strict "$program" refused 4
 check 0 'kernel launches, not checked inside (--mode=check)  *1$' --mode=api "$program" launch
