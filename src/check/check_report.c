@@ -403,9 +403,11 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
                     "this is the nearest buffer: the pointer was in no buffer, or at the end of one");
     else if (r->kind == KCHECK_STRAY)
         add_fatal(&f, r);
-    // The driver may never have been asked where the variable lies: then it is in no buffer.
-    if (r->kind == KCHECK_OUTSIDE_VARIABLE && site && !placed && !f.nbuffers && site->variable.len)
+    // One wording, whether the variable is among the buffers or the driver was never asked where it lies.
+    if (r->kind == KCHECK_OUTSIDE_VARIABLE && site && !placed && site->variable.len) {
+        f.nbuffers = 0;
         add_variable(&f, site, r->payload[1], site->size);
+    }
     static char note[100];  // under the lock
     snprintf(note, sizeof note, "an access of %llu bytes needs an address that is a multiple of them",
              (unsigned long long)f.bytes);

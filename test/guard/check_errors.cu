@@ -560,6 +560,24 @@ static void wide_second(bool bad)
     wait();
 }
 
+// The program's first launch: the table of variables is filled for it.
+static __device__ int passed[16];
+static __device__ __noinline__ void set_passed(int *p)
+{
+    *p = 1;
+}
+
+static __global__ void passes(int n)
+{
+    set_passed(&passed[threadIdx.x % n]);
+}
+
+static void passed_variable(bool bad)
+{
+    passes<<<1, 32>>>(16 + bad);
+    wait();
+}
+
 static const struct check_case cases[] = {
     {"write_past", write_past, "heap-buffer-overflow"},
     {"read_past", read_past, "heap-buffer-overflow"},
@@ -581,6 +599,7 @@ static const struct check_case cases[] = {
     {"atomics", atomics, "heap-buffer-overflow"},
     {"module_variable", module_variable, "global-buffer-overflow"},
     {"loaded_variable", loaded_variable, "global-buffer-overflow"},
+    {"passed_variable", passed_variable, "global-buffer-overflow"},
     {"loaded_constant", loaded_constant, "global-buffer-overflow"},
     {"in_a_function", in_a_function, "heap-buffer-overflow"},
     {"passed_far", passed_far, "heap-buffer-overflow|heap-buffer-underflow"},

@@ -16,7 +16,7 @@ lacks() {  # lacks NAME: prints what a report should show and does not
     grep -q "^launched by cuLaunchKernel at:" "$T/log" ||
         echo 'the launch is not shown'
     ! grep -q '__device_stub_' "$T/log" || echo 'frames of nvcc'
-    kernels="fill|sum|copy4|store_at|walk|rows|views|from_one|backwards|count|variable|by_"
+    kernels="passes|fill|sum|copy4|store_at|walk|rows|views|from_one|backwards|count|variable|by_"
     grep -Eq "in kernel .*($kernels)" "$T/log" || echo 'the kernel is not named'
     [[ $1 != in_a_function && $1 != passed_far && $1 != *through_a_pointer ]] ||
         grep -q '^    #0 set.* .*check_errors.cu:[0-9]*$' "$T/log" || echo 'the function is not named'
