@@ -34,7 +34,7 @@ static CUresult free_real(const struct canary_place *place)
 // By context: places whose free was postponed because somebody may have been reading them; the next scan
 // frees them.
 static _Atomic(struct canary_slab *) postponed[CONTEXT_CONTEXTS];
-// Whether postponed places have been freed on the side stream since the last canary_free_any_freed.
+// Returns whether postponed places have been freed on the side stream since the last canary_free_any_freed.
 static atomic_bool any_freed[CONTEXT_CONTEXTS];
 
 static void postpone(const struct canary_place *place, bool until_ready)

@@ -540,7 +540,7 @@ static void large_ones_are_read_together(void **state)
     atomic_store(&findings, 0);
 }
 
-// So are slabs with few buffers.
+// Slabs with few buffers are read together too.
 static void slabs_of_a_few_are_read_together(void **state)
 {
     static const size_t sizes[] = {100, 101, 600, 1500, 1501, 1502, 6000, 30000, 70000};

@@ -10,7 +10,8 @@ void canary_write_make(const struct canary_place *place, uint8_t head[CANARY_HEA
                        uint8_t tail[CANARY_TAIL_MOST], uint32_t *count);
 // Writes them, and returns when that is done. Requires ctx to be current.
 CUresult canary_write_place(struct context *ctx, const struct canary_place *place);
-// Writes all canaries of a slab that is not open yet, likewise.
+// Writes all canaries of a slab that is not open yet, and returns when that is done. Requires ctx to be
+// current.
 CUresult canary_write_slab(struct context *ctx, const struct canary_slab *slab);
 
 void canary_write_after_fork(void);

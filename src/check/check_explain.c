@@ -83,6 +83,29 @@ static bool is_understood(const struct out *o)
     return !o->error && !memchr(o->buf, '?', o->len) && o->len < CHECK_EXPLAIN_NOTE - 200;
 }
 
+// Appends what the first parameter that a text names stands for: p2 is an argument, p2.8 a part of one.
+static void write_first_argument(struct out *to)
+{
+    static const char *const ordinals[] = {"first", "second", "third", "fourth", "fifth", "sixth"};
+    for (size_t i = 1; i < to->len; i++) {
+        char word[40];
+        unsigned n, byte;
+        if (to->buf[i] != 'p' || !memchr(" (-*+~", to->buf[i - 1], 6))
+            continue;
+        snprintf(word, sizeof word, "%.*s", (int)(to->len - i < 32 ? to->len - i : 32), to->buf + i);
+        int parts = sscanf(word, "p%3u.%6u", &n, &byte);
+        if (parts < 1)
+            continue;
+        out_fmt(to, parts > 1 ? " (p%u.%u is byte %u of the kernel's " : " (p%u is the kernel's ", n, byte,
+                byte);
+        if (n < sizeof ordinals / sizeof *ordinals)
+            out_fmt(to, "%s argument)", ordinals[n]);
+        else
+            out_fmt(to, "argument number %u)", n + 1);
+        return;
+    }
+}
+
 static void write_index(struct explaining *x, const struct check_explain *e, struct out *to)
 {
     out_lit(to, "the address is ");
@@ -91,8 +114,7 @@ static void write_index(struct explaining *x, const struct check_explain *e, str
         out_fmt(to, " with k1 = %llu", (unsigned long long)x->thread.counter);
     out_lit(to, ": ");
     write_place(e, x->site->width, to);
-    if (memmem(to->buf, to->len, "p0", 2))
-        out_lit(to, " (p0 is the kernel's first argument)");
+    write_first_argument(to);
 }
 
 // Whether a person understands the words of a condition: not what the compiler made to unroll a loop.

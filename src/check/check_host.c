@@ -521,6 +521,20 @@ void check_host_limit_set(void)
     atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
 }
 
+// Sets the variables once more if what was recorded has moved the table: the launch that is being made would
+// be judged by the old one.
+static void set_again(struct context *ctx, CUcontext context, const struct check_device *d)
+{
+    struct fresh none = {.rows = {0}};
+    if (atomic_load_explicit(&ready_in, memory_order_relaxed) == context)
+        return;
+    lock_take(&lock);
+    if (stage_of(d) == CHECK_DEVICE_READY)
+        set_variables(ctx, context, d, &none);
+    lock_give(&lock);
+    record_fresh(&none, ctx);
+}
+
 static bool prepare(CUcontext context)
 {
     bool pushed;
@@ -545,7 +559,10 @@ static bool prepare(CUcontext context)
         atomic_store_explicit(&ready_in, context, memory_order_release);
     ready = ready && !broken;
     lock_give(&lock);
+    bool recorded = fresh.rows.len;
     record_fresh(&fresh, ctx);
+    if (ready && recorded)
+        set_again(ctx, context, d);
     context_capture_restore(mode);
     context_leave(pushed);
     if (first && check_host_first)

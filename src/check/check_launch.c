@@ -26,10 +26,11 @@
 #include "track/track.h"
 
 enum {
-    STACKS = 4096,  // launches whose stacks are kept; a power of two
-    SAVED = 1024,   // and of these whose parameters are
-    CERTAIN = 256,  // accesses that are known to be wrong
-    NAME = 4096,    // bytes of a kernel's name, with the prefix
+    STACKS = 4096,        // launches whose stacks are kept; a power of two
+    SAVED = 1024,         // and of these whose parameters are
+    CERTAIN = 256,        // accesses that are known to be wrong
+    MOST_THREADS = 1024,  // of a block, on any device
+    NAME = 4096,          // bytes of a kernel's name, with the prefix
 };
 
 check_launch_foretell_fn *check_launch_foretells;
@@ -391,9 +392,12 @@ static void launch_bare(const struct launch_call *l)
     check_args_look(l);
 }
 
-// So does one whose variant cannot be launched.
+// A kernel whose variant cannot be launched runs as it is too. Blocks that are too large for any device are
+// not counted: the driver refuses their launch.
 static void launch_unfit(const struct launch_call *l)
 {
+    if ((uint64_t)l->block[0] * l->block[1] * l->block[2] > MOST_THREADS)
+        return;
     guard_count(GUARD_CHECK_UNFIT);
     check_unchecked_count(kernels_name(l->function));
 }

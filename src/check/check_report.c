@@ -187,24 +187,36 @@ static void add_fatal(struct guard_finding *f, const struct error_ring_record *r
     f->note = note;
 }
 
-static const char *const space_names[PASS_CHECK_SPACES] = {[PASS_CHECK_IN_GLOBAL] = "",
+static const char *const space_names[PASS_CHECK_SPACES] = {[PASS_CHECK_IN_GLOBAL] = "global ",
                                                            [PASS_CHECK_IN_SHARED] = "shared ",
                                                            [PASS_CHECK_IN_LOCAL] = "local ",
                                                            [PASS_CHECK_IN_CONST] = "constant ",
                                                            [PASS_CHECK_IN_PARAM] = "parameter "};
 
-// Describes a variable that is not in global memory. size: of dynamic shared memory.
-static void add_place(struct guard_finding *f, const struct pass_check_site *s, uint64_t root, uint64_t size)
+// Writes what the program calls the variable of an access.
+static void name_variable(const struct pass_check_site *s, char *name, size_t size)
+{
+    // The compiler's own name of a function's stack frame.
+    bool frame = str_starts(s->variable, STR("__local_depot"));
+    const char *kind = s->space == PASS_CHECK_IN_PARAM ? "" : "variable ";
+    if (!s->size && s->space != PASS_CHECK_IN_GLOBAL)
+        snprintf(name, size, "the dynamic shared memory");
+    else if (frame)
+        snprintf(name, size, "the function's local variables");
+    else
+        snprintf(name, size, "the %s%s%.*s", space_names[s->space], kind,
+                 (int)(s->variable.len < 400 ? s->variable.len : 400), s->variable.ptr);
+}
+
+// Describes the variable that an access has left. size: of dynamic shared memory.
+static void add_variable(struct guard_finding *f, const struct pass_check_site *s, uint64_t root,
+                         uint64_t size)
 {
     static char note[600];  // under the lock
-    const char *kind = s->space == PASS_CHECK_IN_PARAM ? "" : "variable ";
     char name[440];
     if (s->variable.len && s->size)
         size = s->size;
-    snprintf(name, sizeof name, "the %s%s%.*s", space_names[s->space], kind,
-             (int)(s->variable.len < 400 ? s->variable.len : 400), s->variable.ptr);
-    if (s->variable.len && !s->size)
-        snprintf(name, sizeof name, "the dynamic shared memory");
+    name_variable(s, name, sizeof name);
     bool before = f->address < root;
     uint64_t end = root + size, far = before ? root - f->address : f->address < end ? 0 : f->address - end;
     if (!s->variable.len && memmem(s->text.ptr, s->text.len, "wgmma", 5))
@@ -219,26 +231,6 @@ static void add_place(struct guard_finding *f, const struct pass_check_site *s, 
     else
         snprintf(note, sizeof note, "it is located %llu bytes %s %s of %llu bytes", (unsigned long long)far,
                  before ? "before" : "after", name, (unsigned long long)size);
-    f->note = note;
-}
-
-// Describes the variable that an access has left: the driver may never have been asked where it lies.
-static void add_variable(struct guard_finding *f, const struct pass_check_site *s, uint64_t root)
-{
-    static char note[600];  // under the lock
-    if (f->nbuffers || !s->variable.len)
-        return;
-    uint64_t end = root + s->size;
-    bool before = f->address < root;
-    snprintf(note, sizeof note, "it is %llu bytes %s the variable %.*s, %llu bytes at 0x%llx",
-             (unsigned long long)(before              ? root - f->address
-                                  : f->address >= end ? f->address - end
-                                                      : f->address - root),
-             before              ? "before"
-             : f->address >= end ? "after the end of"
-                                 : "behind the start of",
-             (int)(s->variable.len < 400 ? s->variable.len : 400), s->variable.ptr,
-             (unsigned long long)s->size, (unsigned long long)root);
     f->note = note;
 }
 
@@ -423,7 +415,7 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     f.in_kernel = !f.launched_at;
     bool placed = r->kind == KCHECK_OUTSIDE_VARIABLE && site && site->space != PASS_CHECK_IN_GLOBAL;
     if (placed)
-        add_place(&f, site, r->payload[1], r->payload[3]);
+        add_variable(&f, site, r->payload[1], r->payload[3]);
     else if (r->kind == KCHECK_REDZONE)
         add_redzone(&f, ctx, r->payload[2], r->payload[3]);
     else
@@ -435,8 +427,11 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         add_nobodys(&f);
     else if (r->kind == KCHECK_STRAY)
         add_fatal(&f, r);
-    if (r->kind == KCHECK_OUTSIDE_VARIABLE && site && !placed)
-        add_variable(&f, site, r->payload[1]);
+    // One wording, whether the variable is among the buffers or the driver was never asked where it lies.
+    if (r->kind == KCHECK_OUTSIDE_VARIABLE && site && !placed && site->variable.len) {
+        f.nbuffers = 0;
+        add_variable(&f, site, r->payload[1], site->size);
+    }
     static char note[100];  // under the lock
     snprintf(note, sizeof note, "an access of %llu bytes needs an address that is a multiple of them",
              (unsigned long long)f.bytes);

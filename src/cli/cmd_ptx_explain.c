@@ -24,9 +24,10 @@ struct explain {
 
 static const char *why_not(int err)
 {
-    return err == -ENOMEM   ? "out of memory"
-           : err == -EINVAL ? "no device can launch it in this shape"
-                            : "it is too large";
+    return err == -ENOMEM    ? "out of memory"
+           : err == -EINVAL  ? "no device can launch it in this shape"
+           : err == -EBADMSG ? "an instruction lacks operands; `moat ptx verify` says which"
+                             : "it is too large";
 }
 
 static void explain_func(struct explain *e, struct ptx_file *file, const struct ptx_module *m,

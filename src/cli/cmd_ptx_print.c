@@ -50,6 +50,9 @@ static int print_module(void *ctx, struct ptx_file *f, unsigned i, const struct 
     int err = flow_dump_module(analysis, m, o);
     if (err == -ENOMEM || err == -E2BIG)
         f->status = cli_error("%s: module %u is too large for analysis %s", f->path, i + 1, analysis);
+    else if (err == -EBADMSG)
+        f->status = cli_error("%s: module %u: an instruction lacks operands; `moat ptx verify` says which",
+                              f->path, i + 1);
     return o->error;
 }
 

@@ -148,7 +148,8 @@ static int run_as_it_is(const struct plan *p, char **argv)
 int cmd_run(const struct options *options, int argc, char **argv)
 {
     if (!argc)
-        return cli_error("no program given; `moat help run` says more");
+        return cli_error("no program given; `moat help %s` says more",
+                         options->mode >> OPTION_MODE_EXPLAIN & 1 ? "explain" : "run");
     if (options->tensors && option_parse_environment((struct option_set *)options->set, "--tensors",
                                                      "mode=check:torch-alloc=yes:pages-own=1:pages-align=16"))
         return CLI_BAD;

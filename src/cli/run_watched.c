@@ -69,7 +69,7 @@ static int unwatched(const struct options *options, const struct reports *r, int
     else if (r->ended && !r->watched)  // of a process without a summary nothing is known
         why = "nothing was watched: the program has made no allocation, transfer or launch";
     else if (r->refused && !r->launches && !options->heap)
-        why = "no kernel has run: the driver has refused every module or launch";
+        why = "no kernel has run: the driver has refused every module or launch; --api-errors says why";
     if (!why)
         return CLI_OK;
     if (status && !options->strict) {

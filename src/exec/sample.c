@@ -166,8 +166,8 @@ static bool gather(const struct texture *t, const struct sample *s, const struct
     return true;
 }
 
-// Fetches by integer coordinates: address modes do not apply, and texels outside are 0. So is every texel of
-// a one-dimensional array: that instruction is for linear memory.
+// Fetches by integer coordinates: address modes do not apply, and texels outside are 0. Every texel of
+// a one-dimensional array is 0 too: that instruction is for linear memory.
 static bool fetch(const struct texture *t, const struct sample *s, const struct texture_level *l,
                   uint32_t out[4], uint64_t *bad)
 {

@@ -3,6 +3,7 @@
 // same factor stand in one pair of parentheses.
 #include "flow/access_words.h"
 
+#include "flow/access_division.h"
 #include "flow/judge.h"
 #include "flow/launch_bind.h"
 
@@ -130,7 +131,8 @@ static bool collect(struct access_words *w, uint32_t at, unsigned depth, struct 
     }
     bool summed = i->op == PROOF_ADD || i->op == PROOF_SUB || i->op == PROOF_MUL || i->op == PROOF_SHL ||
                   i->op == PROOF_STEPS;
-    if (summed && collect_two(w, i, depth + 1, to))
+    struct access_division d;
+    if (summed && !access_division(w->p, at, &d) && collect_two(w, i, depth + 1, to))
         return true;
     *to = (struct sum){.n = 1, .terms = {{.coef = 1, .n = 1, .factors = {at}}}};
     return true;
@@ -162,7 +164,7 @@ static void write_param(struct writer *x, uint32_t byte)
         struct access_words_param s = param_of(x->w, i, at);
         if (byte >= s.offset && byte - s.offset < s.size) {
             out_fmt(x->o, "p%u", i);
-            if (byte > s.offset)
+            if (byte > s.offset || s.size > 8)
                 out_fmt(x->o, ".%u", byte - s.offset);
             return;
         }
@@ -269,7 +271,14 @@ static void write_merge(struct writer *x, uint32_t at, unsigned depth)
 static void write_atom(struct writer *x, uint32_t at, unsigned depth)
 {
     const struct proof_insn *i = insn(x->w, at);
+    struct access_division d;
     char name[512];
+    if (access_division(x->w->p, at, &d)) {
+        out_char(x->o, '(');
+        write_value(x, d.dividend, depth, true);
+        out_fmt(x->o, "/%lld)", (long long)d.divisor);
+        return;
+    }
     switch (i->op) {
     case PROOF_PARAM: write_param(x, (uint32_t)i->imm); break;
     case PROOF_LAUNCH: write_launch(x, i->imm); break;

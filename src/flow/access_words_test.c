@@ -89,6 +89,32 @@ static void other_operations(void **state)
             "p0 + 4*?", "", "");
 }
 
+// As nvcc compiles i / 10, i / 7 and i % 3 for int, and i / 10 for unsigned.
+static void divisions(void **state)
+{
+    compare(
+        "mul.hi.s32 %r5, %r2, 1717986919; shr.u32 %r6, %r5, 31; shr.s32 %r7, %r5, 2;"
+        "add.s32 %r8, %r7, %r6; mul.wide.s32 %a1, %r8, 4; add.s64 %a2, %a0, %a1; ld.global.u32 %r9, [%a2];",
+        "p0 + 4*(threadIdx.x/10)", "", "");
+    compare("mul.hi.s32 %r5, %r2, -1840700269; add.s32 %r6, %r5, %r2; shr.u32 %r7, %r6, 31;"
+            "shr.s32 %r8, %r6, 2; add.s32 %r10, %r8, %r7;"
+            "mul.wide.s32 %a1, %r10, 4; add.s64 %a2, %a0, %a1; ld.global.u32 %r9, [%a2];",
+            "p0 + 4*(threadIdx.x/7)", "", "");
+    compare("mul.hi.s32 %r5, %r2, 1431655766; shr.u32 %r6, %r5, 31; add.s32 %r7, %r5, %r6;"
+            "mul.lo.s32 %r8, %r7, 3; sub.s32 %r10, %r2, %r8;"
+            "mul.wide.s32 %a1, %r10, 4; add.s64 %a2, %a0, %a1; ld.global.u32 %r9, [%a2];",
+            "p0 + 4*threadIdx.x - 12*(threadIdx.x/3)", "", "");
+    compare(
+        "add.s32 %r5, %r0, %r2; mul.wide.u32 %a1, %r5, -858993459; shr.u64 %a2, %a1, 35;"
+        "cvt.u32.u64 %r6, %a2; mul.wide.u32 %a3, %r6, 4; add.s64 %a4, %a0, %a3; ld.global.u32 %r9, [%a4];",
+        "p0 + 4*((p1 + threadIdx.x)/10)", "", "");
+    // One less than the factor for 10.
+    compare(
+        "mul.hi.s32 %r5, %r2, 1717986918; shr.u32 %r6, %r5, 31; shr.s32 %r7, %r5, 2;"
+        "add.s32 %r8, %r7, %r6; mul.wide.s32 %a1, %r8, 4; add.s64 %a2, %a0, %a1; ld.global.u32 %r9, [%a2];",
+        "p0 + 4*(((1717986918*threadIdx.x >> 32) >> 2) + ((1717986918*threadIdx.x >> 32) >> 31))", "", "");
+}
+
 static void conditions(void **state)
 {
     compare("setp.ge.s32 %p1, %r2, %r0; @%p1 bra E; ld.global.u32 %r9, [%a0]; E:", "p0", "threadIdx.x < p1",
@@ -121,9 +147,8 @@ static void loops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums),
-        cmocka_unit_test(other_operations),
-        cmocka_unit_test(conditions),
+        cmocka_unit_test(sums),      cmocka_unit_test(other_operations),
+        cmocka_unit_test(divisions), cmocka_unit_test(conditions),
         cmocka_unit_test(loops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "flow/flow.h"
 
+#include <errno.h>
+
 static int make_regs(struct flow *w)
 {
     return regs_build(w->f, 0, &w->regs);
@@ -39,9 +41,19 @@ static int make_reaching(struct flow *w)
     return err ? err : reach_build(w->cfg, w->dominators, w->regs, 0, &w->reaching);
 }
 
+int flow_whole(const struct flow *w)
+{
+    for (uint32_t i = 0; i < w->f->nstmts; i++)
+        if (!ptx_stmt_is_whole(&w->f->stmts[i]))
+            return -EBADMSG;
+    return 0;
+}
+
 static int make_roots(struct flow *w)
 {
-    int err = flow_reaching(w, NULL);
+    int err = flow_whole(w);
+    if (!err)
+        err = flow_reaching(w, NULL);
     return err ? err : roots_build(w->m, w->f, w->reaching, w->dominators, &w->roots);
 }
 

@@ -28,12 +28,15 @@ struct flow {
 };
 
 // flow_cfg, flow_dominators, ... for each row of analyses.def: *out (out may be NULL) points to the result,
-// which belongs to the flow. They return 0, -ENOMEM or -E2BIG; after a failure *out is unchanged, and the
-// next request tries again.
+// which belongs to the flow. They return 0, -ENOMEM or -E2BIG; flow_roots may return -EBADMSG, as flow_whole.
+// After a failure *out is unchanged, and the next request tries again.
 #define ANALYSIS(name, type, text) int flow_##name(struct flow *w, const struct type **out);
 #include "flow/analyses.def"
 int flow_regs(struct flow *w, const struct regs **out);
 
 void flow_drop(struct flow *w);  // frees all results
+
+// Returns 0, or -EBADMSG if an instruction lacks operands. The analyses of values count on them.
+int flow_whole(const struct flow *w);
 
 #endif

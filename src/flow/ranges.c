@@ -508,7 +508,9 @@ static int fill(void *result, const void *input, struct arena *keep, struct aren
 int ranges_build(struct flow *w, struct ranges **out)
 {
     struct ranges_build b = {.m = w->m, .f = w->f};
-    int err = flow_cfg(w, &b.cfg);
+    int err = flow_whole(w);
+    if (!err)
+        err = flow_cfg(w, &b.cfg);
     if (!err)
         err = flow_dominators(w, &b.dom);
     if (!err)

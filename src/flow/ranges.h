@@ -55,7 +55,8 @@ struct ranges {
 };
 
 // Builds the program of a function. Kernels that are too large get a program in which every access is
-// unknown. Returns 0, -ENOMEM or -E2BIG. The result keeps pointers to the module, none to the flow.
+// unknown. Returns 0, -ENOMEM, -E2BIG, or -EBADMSG if an instruction lacks operands. The result keeps
+// pointers to the module, none to the flow.
 int ranges_build(struct flow *w, struct ranges **out);
 void ranges_free(struct ranges *r);
 

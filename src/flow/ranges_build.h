@@ -71,6 +71,8 @@ uint32_t ranges_translate(struct ranges_build *b, uint32_t value, ranges_node *n
 uint32_t ranges_address(struct ranges_build *b, uint32_t stmt, const struct ptx_operand *o, ranges_node *node,
                         void *ctx);
 uint32_t ranges_node_of(struct ranges_build *b, uint32_t value, void *ctx);
+// Stores the number that operand i of a statement is. Returns false if it is none.
+bool ranges_constant(const struct ptx_stmt *s, unsigned i, int64_t *v);
 
 // --- ranges_loop.c -----------------------------------------------------------------------------------------
 

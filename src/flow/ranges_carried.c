@@ -46,15 +46,6 @@ static const struct ptx_stmt *maker(struct ranges_build *b, uint32_t loop, uint3
     return NULL;
 }
 
-static bool constant(const struct ptx_stmt *s, unsigned i, int64_t *v)
-{
-    const struct ptx_operand *o = ptx_operand(s, i);
-    if (!o || o->kind != PTX_IMM || o->sub != PTX_IMM_INT)
-        return false;
-    *v = o->value;
-    return true;
-}
-
 static unsigned width(const struct ranges_build *b, uint32_t value)
 {
     uint32_t reg = b->regs->reg[b->reach->value.items[value].reg];
@@ -88,7 +79,8 @@ static bool is_corrected(struct ranges_build *b, uint32_t loop, uint32_t v, uint
         if (other == REACH_NONE || !is_value(b, loop, place_of(b, v), ptx_operand(s, i), join))
             continue;
         sign = maker(b, loop, &other);
-        if (sign && sign->form->id == PTX_OP_SHR && constant(sign, 2, &by) && by == width(b, join) - 1 &&
+        if (sign && sign->form->id == PTX_OP_SHR && ranges_constant(sign, 2, &by) &&
+            by == width(b, join) - 1 &&
             ptx_type_class((enum ptx_type)sign->form->types[0]) != PTX_CLASS_SINT &&
             ptx_type_bits((enum ptx_type)sign->form->types[0]) == width(b, join) &&
             is_value(b, loop, place_of(b, other), ptx_operand(sign, 1), join))
@@ -106,8 +98,8 @@ static bool shrinks(struct ranges_build *b, uint32_t loop, uint32_t value, uint3
     const struct ptx_stmt *s = maker(b, loop, &value);
     if (value == join)
         return true;
-    if (!s || (s->form->id != PTX_OP_SHR && s->form->id != PTX_OP_DIV) || !constant(s, 2, &by) || by < 1 ||
-        by > INT32_MAX || ptx_type_bits((enum ptx_type)s->form->types[0]) != width(b, join))
+    if (!s || (s->form->id != PTX_OP_SHR && s->form->id != PTX_OP_DIV) || !ranges_constant(s, 2, &by) ||
+        by < 1 || by > INT32_MAX || ptx_type_bits((enum ptx_type)s->form->types[0]) != width(b, join))
         return false;
     bool is_signed = ptx_type_class((enum ptx_type)s->form->types[0]) == PTX_CLASS_SINT;
     if (*sign >= 0 && *sign != is_signed)
@@ -136,26 +128,26 @@ static bool stays(struct ranges_build *b, uint32_t loop, uint32_t value, uint32_
         return false;
     switch ((enum ptx_op_id)s->form->id) {
     case PTX_OP_MOV:
-        if (!constant(s, 1, &c))
+        if (!ranges_constant(s, 1, &c))
             return false;
         break;
     case PTX_OP_AND:
-        if (!constant(s, 2, &c))
+        if (!ranges_constant(s, 2, &c))
             return false;
         break;
     case PTX_OP_REM:
-        if (!constant(s, 2, &c) || c < 1 ||
+        if (!ranges_constant(s, 2, &c) || c < 1 ||
             ptx_type_class((enum ptx_type)s->form->types[0]) == PTX_CLASS_SINT)
             return false;
         c--;
         break;
     case PTX_OP_XOR:
-        if (!constant(s, 2, &c) || !is_value(b, loop, place_of(b, value), ptx_operand(s, 1), join))
+        if (!ranges_constant(s, 2, &c) || !is_value(b, loop, place_of(b, value), ptx_operand(s, 1), join))
             return false;
         to->ways |= STAYS_XOR;
         break;
     case PTX_OP_SUB:
-        if (!constant(s, 1, &c) || !is_value(b, loop, place_of(b, value), ptx_operand(s, 2), join))
+        if (!ranges_constant(s, 1, &c) || !is_value(b, loop, place_of(b, value), ptx_operand(s, 2), join))
             return false;
         to->ways |= STAYS_SUB;
         break;
@@ -182,12 +174,13 @@ static bool multiplied(struct ranges_build *b, uint32_t loop, uint32_t value, ui
             width(b, value) != width(b, join))
             return false;
         uint32_t x = ranges_moving(b, loop, place_of(b, value), ptx_operand(s, 1));
-        if (s->form->id == PTX_OP_SHL && constant(s, 2, &by) && by >= 0 && by <= 16)
+        if (s->form->id == PTX_OP_SHL && ranges_constant(s, 2, &by) && by >= 0 && by <= 16)
             by = 1 << by;
         else if (s->form->id == PTX_OP_ADD && x != REACH_NONE &&
                  x == ranges_moving(b, loop, place_of(b, value), ptx_operand(s, 2)))
             by = 2;
-        else if (s->form->id != PTX_OP_MUL || !ptx_form_has(s->form, PTX_MOD_LO) || !constant(s, 2, &by))
+        else if (s->form->id != PTX_OP_MUL || !ptx_form_has(s->form, PTX_MOD_LO) ||
+                 !ranges_constant(s, 2, &by))
             return false;
         if (x == REACH_NONE || by < 1 || by * *factor > MOST_FACTOR)
             return false;

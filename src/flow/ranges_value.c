@@ -149,7 +149,7 @@ static uint32_t predicate(struct source *x, unsigned i)
     return o && o->negated ? emit(x, PROOF_OPPOSITE, at, 0) : at;
 }
 
-static bool constant(const struct ptx_stmt *s, unsigned i, int64_t *v)
+bool ranges_constant(const struct ptx_stmt *s, unsigned i, int64_t *v)
 {
     const struct ptx_operand *o = ptx_operand(s, i);
     if (!o || o->kind != PTX_IMM || o->sub != PTX_IMM_INT)
@@ -303,7 +303,7 @@ static uint32_t extract(struct source *x)
     const struct ptx_form *f = x->s->form;
     unsigned bits = bits_of(f, 0);
     int64_t pos, len;
-    if (!constant(x->s, 2, &pos) || !constant(x->s, 3, &len))
+    if (!ranges_constant(x->s, 2, &pos) || !ranges_constant(x->s, 3, &len))
         return opaque(x, PROOF_WHY_BITS);
     pos &= 255;
     len &= 255;
@@ -320,7 +320,7 @@ static uint32_t insert(struct source *x)
 {
     unsigned bits = bits_of(x->s->form, 0);
     int64_t pos, len;
-    if (!constant(x->s, 3, &pos) || !constant(x->s, 4, &len))
+    if (!ranges_constant(x->s, 3, &pos) || !ranges_constant(x->s, 4, &len))
         return opaque(x, PROOF_WHY_BITS);
     pos &= 255;
     len &= 255;
@@ -351,7 +351,7 @@ static uint32_t lop3(struct source *x)
               {0x78, PROOF_AND, PROOF_XOR, 2, 3, 1}, {0x6C, PROOF_AND, PROOF_XOR, 1, 3, 2}};
     int64_t table;
     unsigned bits = bits_of(x->s->form, 0);
-    if (ptx_operand(x->s, 5) || !constant(x->s, 4, &table) || x->s->operands[0].kind != PTX_REG)
+    if (ptx_operand(x->s, 5) || !ranges_constant(x->s, 4, &table) || x->s->operands[0].kind != PTX_REG)
         return opaque(x, PROOF_WHY_OPERATOR);
     for (unsigned i = 0; i < sizeof of / sizeof *of; i++)
         if (of[i].table == table)

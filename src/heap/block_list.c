@@ -108,8 +108,8 @@ static void sort(struct block_list_node *n, size_t count)
         }
 }
 
-// Moves the remaining words of a node to its front, sorted by address. Returns how many.
-static size_t close_gaps(struct block_list_node *n)
+// Moves the remaining words of a node to its front, sorted by address if they are to be. Returns how many.
+static size_t close_gaps(struct block_list_node *n, bool wanted)
 {
     size_t count = count_of(n), kept = 0;
     uint64_t before = 0;
@@ -122,7 +122,7 @@ static size_t close_gaps(struct block_list_node *n)
         before = word;
         set_word(n, kept++, word);
     }
-    if (!sorted)
+    if (!sorted && wanted)
         sort(n, kept);
     atomic_store_explicit(&n->count, kept, memory_order_relaxed);
     return kept;
@@ -174,7 +174,7 @@ bool block_list_pass(struct block_list *w, block_list_visitor *visit, void *ctx)
     for (struct block_list_node *n; (n = next_of(before));) {
         if (!visit(ctx, n->words, count_of(n)))
             return false;
-        size_t kept = close_gaps(n);
+        size_t kept = close_gaps(n, !w->unsorted);
         if (kept == 0)
             unlink_next(w, before, n);
         else if (before != first && count_of(before) + kept <= BLOCK_LIST_ROOM)

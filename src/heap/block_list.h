@@ -16,7 +16,7 @@
 //   1 <= count <= BLOCK_LIST_ROOM for each linked node
 //   words [0, count) are words or 0; those behind are unspecified
 // and after a complete pass, for the nodes behind the one that was first when it began:
-//   words [0, count) are not 0, and sorted by address unless the node was merged in this pass
+//   words [0, count) are not 0, and sorted by address unless the node was merged in this pass or `unsorted`
 //   count(n) + count(n->next) > BLOCK_LIST_ROOM: neighbours that fit into one node were merged
 #ifndef MOAT_HEAP_BLOCK_LIST_H
 #define MOAT_HEAP_BLOCK_LIST_H
@@ -46,6 +46,7 @@ struct block_list {
     struct block_list_node *own_spare;  // the deliverer's; taken from `spare`
     struct guarded_pool pool;           // the deliverer's
     uint64_t nodes;                     // the deliverer's: nodes made so far
+    bool unsorted;                      // the monitor's: the order serves later passes, and there is none
 };
 
 void block_list_init(struct block_list *w);

@@ -153,6 +153,11 @@ static void good_sorted(void **state)
         sum += word;
     }
     size_t jumps = 0;
+    w->unsorted = true;
+    block_list_pass(w, note_jumps, &jumps);
+    assert_true(jumps > BLOCK_LIST_ROOM);
+    jumps = 0;
+    w->unsorted = false;
     block_list_pass(w, note_jumps, &jumps);
     assert_true(jumps > BLOCK_LIST_ROOM);
     jumps = 0;

@@ -168,8 +168,8 @@ static void scan_line(struct search *s, const char *line)
     bool writable = end > start && strncmp(rest, " rw", 3) == 0;
     if (start <= s->stack && s->stack < end)
         start = s->stack;
-    // Our own tables know every block; they lie between guard pages and are skipped. So is freed memory in
-    // spans.
+    // Our own tables know every block; they lie between guard pages and are skipped. Freed
+    // memory in spans is skipped too.
     if (writable && !guarded_is(start) && !span_has((void *)(uintptr_t)start))
         scan_around_blocks(s, start, end);
 }

@@ -225,9 +225,10 @@ static void check_live(struct monitor *m, uint64_t word, const struct block_head
 static bool is_plausible(const char *block, const struct block_head *h)
 {
     uint64_t thread = h->place >> 48, packed = block_packed(block, h);
-    if (!span_has(block))
+    size_t room = span_room(block);
+    if (!room)
         return true;
-    if (packed == BLOCK_FRESH ? !block_is_fresh(block, h) : !span_may_hold(block, block_unpack(packed)))
+    if (packed == BLOCK_FRESH ? !block_is_fresh(block, h) : !span_may_hold(room, block_unpack(packed)))
         return false;
     return h->place == PRODUCER_UNWATCHED || (thread && thread < PRODUCER_MOST && h->place == thread << 48);
 }
@@ -291,7 +292,7 @@ static void absorb(struct monitor *m, _Atomic uint64_t *words, size_t count)
         uint64_t word = get(&words[i]);
         if (!word || word & BLOCK_NOTICE)
             continue;
-        if (word_bag_take(&m->dead, word)) {
+        if (m->dead.count && word_bag_take(&m->dead, word)) {
             clear(&words[i]);
             acquit(m, word);
             matched++;
@@ -482,7 +483,9 @@ static bool monitor_list_now(unsigned list)
     // be seen twice.
     for (int i = 0; i < 3 && done; i++) {
         monitor_hurry(false);
+        monitors[list]->list->unsorted = true;
         monitor_once(list);
+        monitors[list]->list->unsorted = false;
         if (!monitors[list]->nsuspects && !monitors[list]->dead.count)
             break;
         // Not while holding the list's lock: round_now takes the deliverer's, which has the lower rank.

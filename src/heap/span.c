@@ -50,6 +50,7 @@ static struct span *unused;        // without a bin
 static size_t used, idle;          // spans with a bin; those in lists of idle ones
 static char *region, *region_end;  // the part of the last region that is not in use yet
 static uint64_t mapped;
+static size_t page_size;             // set with the first region
 static struct timespec idle_since;   // when more than IDLE_PART became idle; all 0: they are not
 static uint64_t spare, spare_after;  // bytes of free blocks in spans; the same when room was last made
 
@@ -130,7 +131,7 @@ bool span_has(const void *p)
 // Maps whole grains between two inaccessible pages.
 static char *map_grains(size_t size)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), all = size + GRAIN + page;
+    size_t page = page_size = (size_t)sysconf(_SC_PAGESIZE), all = size + GRAIN + page;
     char *p = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return NULL;
@@ -148,9 +149,8 @@ static char *map_grains(size_t size)
 
 static void unmap_grains(char *start, size_t size)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (start)
-        munmap(start - page, size + 2 * page);
+        munmap(start - page_size, size + 2 * page_size);
 }
 
 // Maps a region; with huge pages unless it is the first: in a small process they would be mostly empty.
@@ -213,7 +213,8 @@ static struct span *new_span(size_t bin, bool may_map)
 
 size_t span_room(const void *p)
 {
-    return thread_cache_fine_room(bin_of(span_at((uint64_t)(uintptr_t)p)));
+    const struct span *s = span_at((uint64_t)(uintptr_t)p);
+    return s ? thread_cache_fine_room(bin_of(s)) : 0;
 }
 
 uint64_t span_word(const struct span *s, size_t i)
@@ -229,19 +230,18 @@ char *span_before(const char *block)
     return (size_t)(block - s->start) > stride ? (char *)(uintptr_t)(block - stride) : NULL;
 }
 
-// Returns whether the heads of two blocks lie in one page.
+// Returns whether the heads of two blocks lie in one page: a page's size is a power of two.
 static bool share_page(const char *a, const char *b)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    return ((uintptr_t)a - BLOCK_HEAD) / page == ((uintptr_t)b - 1) / page;
+    return (((uintptr_t)a - BLOCK_HEAD) ^ ((uintptr_t)b - 1)) < page_size;
 }
 
-bool span_may_hold(const char *block, struct block_info info)
+bool span_may_hold(size_t room, struct block_info info)
 {
-    size_t room = info.step                           ? block_room(info.step)
-                  : info.size <= THREAD_CACHE_LARGEST ? thread_cache_room(info.size)
-                                                      : info.size;
-    return info.lead_log2 == BLOCK_LEAD_LOG2 && room <= span_room(block);
+    size_t needs = info.step                           ? block_room(info.step)
+                   : info.size <= THREAD_CACHE_LARGEST ? thread_cache_room(info.size)
+                                                       : info.size;
+    return info.lead_log2 == BLOCK_LEAD_LOG2 && needs <= room;
 }
 
 bool span_is_overwritten(const char *block)

@@ -38,13 +38,13 @@ struct span;
 
 // Returns whether an address lies in a span. For any thread, at any time.
 bool span_has(const void *p);
-size_t span_room(const void *p);  // of the block at p
+size_t span_room(const void *p);  // of the block at p; 0 if that is in no span
 
 // Returns the block before this one in its span, or NULL if it is the first.
 char *span_before(const char *block);
 
-// Returns whether a block of the block's span, live or freed, can have such a head.
-bool span_may_hold(const char *block, struct block_info info);
+// Returns whether a block of a span whose blocks have this room, live or freed, can have such a head.
+bool span_may_hold(size_t room, struct block_info info);
 
 // Returns whether a fresh block's head holds anything but zeros, as a write past the end of the block before
 // it leaves. Returns false without reading if the head of that block lies in another page: a read would touch

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "hook/bounds.h"
 
+#include <stdio.h>
+
 #include "base/cancel.h"
+#include "base/host_memory.h"
 #include "base/readable.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
@@ -201,16 +204,34 @@ CUresult bounds_check_rows(enum driver_id call, const struct bounds_range *first
     return bounds_check(call, &whole);
 }
 
+// The room of a note that says what an address is.
+struct host_note {
+    char text[400];
+};
+
+// Returns the note if the program's own memory lies at an address where the call needs a device's, else NULL.
+static const char *host_note(uint64_t address, struct host_note *n)
+{
+    char name[300];
+    if (!host_memory_name(address, name, sizeof name))
+        return NULL;
+    snprintf(n->text, sizeof n->text, "the pointer 0x%llx is host memory: %s", (unsigned long long)address,
+             name);
+    return n->text;
+}
+
 static void judge_suspect(CUresult r)
 {
     suspect.set = false;
     if (r == CUDA_ERROR_INVALID_VALUE) {
+        struct host_note note;
         struct guard_finding f = {
             .type = suspect.range.start < NULL_PAGE ? REPORT_NULL_DEREFERENCE : REPORT_WILD_ACCESS,
             .call = suspect.call,
             .address = suspect.range.start,
             .bytes = suspect.range.bytes,
             .access = suspect.range.access,
+            .note = suspect.range.device ? host_note(suspect.range.start, &note) : NULL,
         };
         guard_report_finding(&f);
     } else if (!r) {
@@ -282,5 +303,8 @@ void bounds_bad_free(enum driver_id call, uint64_t pointer, enum track_way way)
     epoch_leave(section);
     f.call = call;
     f.nowhere = way == TRACK_BY_ARRAY;
+    struct host_note note;
+    if (f.type == REPORT_BAD_FREE && !f.nbuffers && !f.nowhere)
+        f.more[0] = host_note(pointer, &note);
     guard_report_finding(&f);
 }

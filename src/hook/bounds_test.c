@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "hook/bounds_array.h"
 #include "core/guard.h"
@@ -15,11 +17,14 @@
 enum { BASE = 0x10000000, FOREIGN = 0x90000000 };
 
 static struct guard_finding last;
+static char notes[2][500];  // copies: the finding's own are the caller's
 static unsigned reports;
 
 void guard_report_finding(const struct guard_finding *finding)
 {
     last = *finding;
+    snprintf(notes[0], sizeof notes[0], "%s", last.note ? last.note : "");
+    snprintf(notes[1], sizeof notes[1], "%s", last.more[0] ? last.more[0] : "");
     reports++;
 }
 
@@ -250,6 +255,22 @@ static void good_unknown(void **state)
     assert_int_equal(reports, 0);
 }
 
+// A copy in the wrong direction, and cudaFree of what the program has on its stack.
+static void bad_host_pointer(void **state)
+{
+    int here = 0;
+    assert_int_equal(touch((uintptr_t)&here, sizeof here, true), 0);
+    assert_int_equal(bounds_done(CUDA_ERROR_INVALID_VALUE), CUDA_ERROR_INVALID_VALUE);
+    expect_report(REPORT_WILD_ACCESS, (uintptr_t)&here, 0);
+    assert_non_null(strstr(notes[0], " is host memory: the stack of the program"));
+    assert_int_equal(touch((uintptr_t)&here, sizeof here, false), 0);
+    assert_int_equal(bounds_done(CUDA_SUCCESS), 0);
+    assert_int_equal(reports, 0);
+    bounds_bad_free(DRIVER_cuMemFree_v2, (uintptr_t)&here, TRACK_BY_DEVICE);
+    expect_report(REPORT_BAD_FREE, (uintptr_t)&here, 0);
+    assert_non_null(strstr(notes[1], " is host memory: the stack of the program"));
+}
+
 static CUresult rows(uint64_t width, uint64_t pitch, uint64_t count, uint64_t plane, uint64_t planes)
 {
     struct bounds_range first = {BASE, width, REPORT_READ, true};
@@ -330,6 +351,7 @@ int main(void)
         TEST(bad_variable),
         TEST(bad_announced),
         TEST(good_unknown),
+        TEST(bad_host_pointer),
         TEST(good_rows),
         TEST(bad_frees),
         TEST(good_handles_of_arrays),

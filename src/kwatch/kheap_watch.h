@@ -19,7 +19,7 @@ void kheap_watch_read(struct context *ctx, const struct canary_occasion *occasio
 // arrived from all contexts. `all`: waits for another thread that is reading, and adds to the summary.
 void kheap_watch_read_all(bool all);
 void kheap_watch_close(void);  // the driver is about to shut down: nothing is read any more
-// Whether the driver may be ending a context, which may be NULL: then nothing of its heap is read.
+// Returns whether the driver may be ending a context, which may be NULL: then nothing of its heap is read.
 void kheap_watch_ending(const struct context *ctx, bool ending);
 
 // Checks a context, which must be current. For the monitor, launches a scan if one is due, and does not wait.

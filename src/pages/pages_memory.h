@@ -38,10 +38,10 @@ void pages_memory_trim(void);
 
 uint64_t pages_memory_extra(void);
 
-// Whether a buffer of this size goes to a slot of a view (pages_packed.h).
+// Returns whether a buffer of this size goes to a slot of a view (pages_packed.h).
 bool pages_memory_is_packed(uint64_t size);
-// Whether a buffer of this size should be left to the driver, which packs small ones: as many as a GPU can
-// address quickly have addresses of their own already.
+// Returns whether a buffer of this size should be left to the driver, which packs small ones: as many
+// as a GPU can address quickly have addresses of their own already.
 bool pages_memory_should_pack(uint64_t size);
 
 // For pages_packed.c. Creates memory of which a first buffer will use `asked` bytes. Returns 0, -ENOMEM or

@@ -318,3 +318,24 @@ void pass_result_free(struct pass_result *r)
     arena_free(&r->arena);
     mem_free(r);
 }
+
+// --- versions ----------------------------------------------------------------------------------------------
+
+enum { OLDEST = 70 };  // oldest architecture whose kernels are rewritten
+
+void pass_raise_to(struct ptx_module *m, uint32_t major, uint32_t minor)
+{
+    if (m->version_major > major || (m->version_major == major && m->version_minor >= minor))
+        return;
+    m->version_major = major;
+    m->version_minor = minor;
+}
+
+int pass_raise_version(struct ptx_module *m, unsigned *arch)
+{
+    char suffix;
+    if (!edit_target_parse(m->target, arch, &suffix) || *arch < OLDEST)
+        return -ENOTSUP;
+    pass_raise_to(m, 6, 3);
+    return 0;
+}

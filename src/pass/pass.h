@@ -143,6 +143,13 @@ struct flow *pass_flow(struct pass_context *c, uint32_t func);
 // Drops all analyses if one of those facts is PASS_INSNS or PASS_BLOCKS, which they depend on.
 void pass_break(struct pass_context *c, unsigned facts);
 
+// Raises the PTX version to this one at least, which does not change the module's meaning.
+void pass_raise_to(struct ptx_module *m, uint32_t major, uint32_t minor);
+// Raises it to what inserted code is written in, and stores the architecture of the target. Returns -ENOTSUP
+// if that is older than sm_70: there, lanes of a warp wait for one another, and a newer target would change
+// what the module means.
+int pass_raise_version(struct ptx_module *m, unsigned *arch);
+
 // Runs a pass. Returns 0 or a negative code; an error of the edit takes precedence.
 typedef int pass_fn(struct pass_context *c);
 // Adds a symbol to the result; the name is copied. Returns 0 or -ENOMEM.

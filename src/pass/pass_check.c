@@ -14,7 +14,6 @@
 
 // Blocks of full residency leave a thread so many registers.
 enum { JUDGE_REGISTERS = 32 };
-enum { OLDEST = 70 };  // oldest architecture that is rewritten
 enum { PARAM_SPACE = 4352, PARAM_SPACE_8_1 = 32764 };
 
 const char *const pass_check_root_names[PASS_CHECK_ROOTS] = {[PASS_CHECK_PARAM] = "parameter",
@@ -456,19 +455,6 @@ static int find_slots(struct checking *k)
 
 // --- the module --------------------------------------------------------------------------------------------
 
-static int raise_version(struct ptx_module *m)
-{
-    unsigned arch;
-    char suffix;
-    if (!edit_target_parse(m->target, &arch, &suffix) || arch < OLDEST)
-        return -ENOTSUP;
-    if (m->version_major < 6 || (m->version_major == 6 && m->version_minor < 3)) {
-        m->version_major = 6;
-        m->version_minor = 3;
-    }
-    return 0;
-}
-
 static bool calls_malloc(const struct ptx_module *m)
 {
     for (uint32_t i = 0; i < m->nitems; i++)
@@ -576,7 +562,8 @@ static bool is_called_from_outside(const struct checking *k, uint32_t index)
 static int rewrite(struct checking *k)
 {
     struct pass_context *c = k->c;
-    int err = raise_version(c->m);
+    unsigned arch;
+    int err = pass_raise_version(c->m, &arch);
     if (!err)
         err = add_text(k);
     if (!err)

@@ -12,8 +12,6 @@
 #include "pass/pass_apart.h"
 #include "pass/regbound.h"
 
-enum { OLDEST = 70 };  // oldest architecture that is rewritten
-
 // Sets x to the width: KFENCE_WIDE. The upper bits are 0 in others.
 #define WIDTH_TEXT           \
     "shr.u64 x, what, 32;\n" \
@@ -274,27 +272,15 @@ static int look_func(struct fencing *k, const struct ptx_func *f)
 
 // --- the module --------------------------------------------------------------------------------------------
 
-static void raise_to(struct ptx_module *m, unsigned major, unsigned minor)
-{
-    if (m->version_major < major || (m->version_major == major && m->version_minor < minor)) {
-        m->version_major = major;
-        m->version_minor = minor;
-    }
-}
-
 // A newer version does not change the module's meaning; a newer target would.
 static int raise_version(struct fencing *k)
 {
-    struct ptx_module *m = k->all.c->m;
     unsigned arch;
-    char suffix;
-    if (!edit_target_parse(m->target, &arch, &suffix) || arch < OLDEST)
-        return -ENOTSUP;
-    k->exact_shared = arch >= 90;
-    raise_to(m, 6, 3);
+    int err = pass_raise_version(k->all.c->m, &arch);
+    k->exact_shared = !err && arch >= 90;
     if (k->exact_shared)
-        raise_to(m, 8, 1);
-    return 0;
+        pass_raise_to(k->all.c->m, 8, 1);
+    return err;
 }
 
 // Blocks of full residency leave a thread so many registers.

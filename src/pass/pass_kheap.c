@@ -12,8 +12,6 @@
 #include "pass/pass.h"
 #include "pass/regbound.h"
 
-enum { OLDEST = 70 };  // oldest architecture that is rewritten
-
 #define RETURN_FROM(function)                                                        \
     "{\n.param .b64 a;\n.param .b64 b;\nst.param.b64 [a], %%n;\ncall (b), " function \
     ", (a);\nld.param.b64 %%p, [b];\n}\nst.param.b64 [r], %%p;\nret;\n"
@@ -247,27 +245,13 @@ static void redirect_func(struct pass_context *c, const struct redirection *r, s
             redirect_stmt(c, r, f, i);
 }
 
-// Raises the PTX version, which does not change the module's meaning. The target must be new enough already,
-// because a newer one does change it: before sm_70, lanes of a warp wait for one another.
-static int raise_version(struct ptx_module *m)
-{
-    unsigned arch;
-    char suffix;
-    if (!edit_target_parse(m->target, &arch, &suffix) || arch < OLDEST)
-        return -ENOTSUP;
-    if (m->version_major < 6 || (m->version_major == 6 && m->version_minor < 3)) {
-        m->version_major = 6;
-        m->version_minor = 3;
-    }
-    return 0;
-}
-
 int pass_kheap(struct pass_context *c)
 {
     struct redirection r = {{0}, {0}, {0}};
     if (!find(c, &r))
         return edit_error(c->edit);
-    int err = raise_version(c->m);
+    unsigned arch;
+    int err = pass_raise_version(c->m, &arch);
     if (!err)
         err = regbound_add(c);
     if (!err)

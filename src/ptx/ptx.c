@@ -52,6 +52,13 @@ const struct ptx_operand *ptx_operand(const struct ptx_stmt *s, unsigned i)
     return NULL;
 }
 
+bool ptx_stmt_is_whole(const struct ptx_stmt *s)
+{
+    if (s->kind != PTX_INSN || s->form->id == PTX_OP_UNKNOWN || s->form->odd)
+        return true;
+    return !s->form->nneeded || ptx_operand(s, s->form->nneeded - 1u);
+}
+
 // --- registers ---------------------------------------------------------------------------------------------
 
 static bool is_memory_role(enum ptx_role role)

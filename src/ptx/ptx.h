@@ -301,6 +301,8 @@ void ptx_stmt_regs(const struct ptx_stmt *s, ptx_access_fn *fn, void *ctx);
 
 // Returns the i-th top-level operand, NULL if there are fewer.
 const struct ptx_operand *ptx_operand(const struct ptx_stmt *s, unsigned i);
+// Returns whether a statement has at least the operands that its operation needs. The parser accepts fewer.
+bool ptx_stmt_is_whole(const struct ptx_stmt *s);
 
 // How many bytes from its address on an access touches.
 enum ptx_extent {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "report/demangle.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -53,11 +54,27 @@ static demangle_function *load(struct demangler *d)
     return d->function;
 }
 
+// Removes the namespaces that nvcc puts what is local to a file into: _INTERNAL_5a865170_6_b12_cu_weights::.
+static void drop_internal(char *text)
+{
+    static const char start[] = "_INTERNAL_";
+    for (char *at = text; (at = strstr(at, start));) {
+        size_t word = strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+        bool whole = at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_');
+        if (whole && at[word] == ':' && at[word + 1] == ':')
+            memmove(at, at + word + 2, strlen(at + word + 2) + 1);
+        else
+            at += word;
+    }
+}
+
 // Demangles a name into the arena. Returns NULL if it is not mangled, or if out of memory.
 static const char *compute(struct demangler *d, const char *name)
 {
     int status = 0;
     char *text = load(d) ? d->function(name, NULL, NULL, &status) : NULL;
+    if (text)
+        drop_internal(text);
     struct str copy = text ? arena_str(&d->arena, (struct str){text, strlen(text) + 1}) : (struct str){0};
     free(text);
     return copy.ptr;

@@ -22,6 +22,10 @@ static void good_names(void **state)
     assert_string_equal(scale, "scale(float*, int)");
     assert_ptr_equal(demangle_name(&with, "_Z5scalePfi"), scale);
     assert_string_equal(demangle_name(&with, "_ZN2ns4copyIfEEvPT_"), "void ns::copy<float>(float*)");
+    // The namespace is nvcc's, and names a file that the report names anyway.
+    assert_string_equal(demangle_name(&with, "_ZN20_INTERNAL_5a_4_b_cu_9atomicAddEPii"),
+                        "atomicAdd(int*, int)");
+    assert_string_equal(demangle_name(&with, "_ZN11x_INTERNAL_1fEv"), "x_INTERNAL_::f()");
     demangle_free(d);
 }
 

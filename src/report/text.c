@@ -324,8 +324,9 @@ static void paint_summary(struct text_painter *p, const struct report *r)
     const struct report_frame *from =
         device && report_is_toolkit_header(at->file) ? report_frame_of_program(stack) : NULL;
     f = from && from->file ? from : f;
+    bool launch = f && f == from;
     const char *file = f ? f->file : at->file;
-    const char *name = suspects ? NULL : device ? device : f ? f->function : r->call;
+    const char *name = suspects ? NULL : device && !launch ? device : f ? f->function : r->call;
     bool bare = f && !file && !name;
     text_paint_colour(p, TEXT_BOLD);
     text_buffer_fmt(p->b, "SUMMARY: moat: %s", report_rows[r->type].name);

@@ -69,10 +69,7 @@ static void paint_kernel(struct text_painter *p, const struct report_kernel *k, 
 void text_counts(struct text_painter *p, const struct report_counts *t)
 {
     size_t widths[COLUMNS];
-    text_paint_colour(p, TEXT_BOLD);
-    text_buffer_fmt(p->b, "==%d==moat: what kernels read and wrote", t->pid);
-    text_paint_colour(p, TEXT_PLAIN);
-    text_buffer_char(p->b, '\n');
+    text_paint_title(p, t->pid, "what kernels read and wrote");
     text_paint_colour(p, TEXT_HEADING);
     text_paint_pad(p, 2);
     for (int c = 0; c < COLUMNS; c++) {

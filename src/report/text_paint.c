@@ -89,6 +89,14 @@ void text_paint_pad(struct text_painter *p, size_t n)
         text_buffer_char(p->b, ' ');
 }
 
+void text_paint_title(struct text_painter *p, int pid, const char *title)
+{
+    text_paint_colour(p, TEXT_BOLD);
+    text_buffer_fmt(p->b, "==%d==moat: %s", pid, title);
+    text_paint_colour(p, TEXT_PLAIN);
+    text_buffer_char(p->b, '\n');
+}
+
 static void paint_object(struct text_painter *p, const struct report_frame *f)
 {
     if (f->object) {

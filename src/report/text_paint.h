@@ -18,9 +18,10 @@ void text_paint_name(struct text_painter *p, const char *name);      // demangle
 void text_paint_sentence(struct text_painter *p, const char *text);  // cleaned, with its names demangled
 void text_paint_path(struct text_painter *p, const char *path, uint32_t line);                 // line 0: none
 void text_paint_count(struct text_painter *p, uint64_t n, const char *one, const char *many);  // "2 errors"
-void text_paint_u64(struct text_painter *p, uint64_t v, size_t width);  // 1,234,567, right-aligned
-size_t text_paint_width(uint64_t v);                                    // of that number
-void text_paint_pad(struct text_painter *p, size_t n);                  // blanks
+void text_paint_u64(struct text_painter *p, uint64_t v, size_t width);      // 1,234,567, right-aligned
+size_t text_paint_width(uint64_t v);                                        // of that number
+void text_paint_pad(struct text_painter *p, size_t n);                      // blanks
+void text_paint_title(struct text_painter *p, int pid, const char *title);  // a line above a table
 // "FILE+0x1f", where nothing else is known of a frame.
 void text_paint_object(struct text_painter *p, const struct report_frame *f);
 void text_paint_stack(struct text_painter *p, const struct report_stack *stack);

@@ -131,10 +131,7 @@ static void paint_places(struct text_painter *p, const struct report_explained *
 void text_proofs(struct text_painter *p, const struct report_proofs *t)
 {
     size_t widths[COLUMNS];
-    text_paint_colour(p, TEXT_BOLD);
-    text_buffer_fmt(p->b, "==%d==moat: what launches touch, as their arguments decide it", t->pid);
-    text_paint_colour(p, TEXT_PLAIN);
-    text_buffer_char(p->b, '\n');
+    text_paint_title(p, t->pid, "what launches touch, as their arguments decide it");
     text_paint_colour(p, TEXT_HEADING);
     text_paint_pad(p, 2);
     for (int c = 0; c < COLUMNS; c++) {

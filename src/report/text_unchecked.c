@@ -17,10 +17,7 @@ void text_unchecked(struct text_painter *p, const struct report_unchecked *t)
         size_t w = text_paint_width(t->kernels[i].launches);
         width = w > width ? w : width;
     }
-    text_paint_colour(p, TEXT_BOLD);
-    text_buffer_fmt(p->b, "==%d==moat: kernels that ran unchecked", t->pid);
-    text_paint_colour(p, TEXT_PLAIN);
-    text_buffer_char(p->b, '\n');
+    text_paint_title(p, t->pid, "kernels that ran unchecked");
     text_paint_colour(p, TEXT_HEADING);
     text_paint_pad(p, 4 + width - (sizeof heading - 1));
     text_buffer_cstr(p->b, heading);

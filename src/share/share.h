@@ -41,7 +41,7 @@ void share_withdraw(uint64_t buffer);
 void share_withdraw_within(uint64_t base, uint64_t bytes);  // of all buffers that start in the range
 void share_after_fork(void);
 
-// Whether a handle was made by moat, and whether this process made it.
+// Returns whether a handle was made by moat, and whether this process made it.
 bool share_is_ours(const CUipcMemHandle *handle);
 bool share_is_own(const CUipcMemHandle *handle);
 // Asks the process that made the handle. Returns 0, or a negative errno if the offer or the process no longer

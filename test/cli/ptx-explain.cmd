@@ -164,3 +164,21 @@ $ moat ptx explain --format=xml $T/a.ptx
 $ moat ptx explain
 2> moat: error: `moat ptx explain` takes one file, but 0 were given
 [status 2]
+
+# What is malformed is not analysed.
+$ sed 's/mov.u32 %r4, %tid.x/mov.u32 %r4/' $T/a.ptx > $T/malformed.ptx
+$ moat ptx explain $T/malformed.ptx
+gather: 3 accesses: 1 not bounded, 2 bounded
+  scale.cu:11  not bounded  reads 4 bytes of p1: the index is loaded from memory
+                            help: compare the index with the size before it is used
+  scale.cu:11  bounded      reads 4 bytes at p2 + 4*threadIdx.x
+  scale.cu:11  bounded      writes 4 bytes at p0 + 4*threadIdx.x
+
+total: 3 accesses: 1 not bounded, 2 bounded (67 % bounded); every access bounded in 0 of 1 kernel
+         1  not bounded: the index is loaded from memory
+p0, p1, ... are the parameters of a kernel, in their order
+2> moat: error: $T/malformed.ptx: scale: an instruction lacks operands; `moat ptx verify` says which
+[status 2]
+$ moat ptx print --dump-after=roots $T/malformed.ptx > $T/log
+2> moat: error: $T/malformed.ptx: module 1: an instruction lacks operands; `moat ptx verify` says which
+[status 2]

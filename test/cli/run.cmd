@@ -83,6 +83,9 @@ $ moat ''
 $ moat run
 2> moat: error: no program given; `moat help run` says more
 [status 2]
+$ moat explain
+2> moat: error: no program given; `moat help explain` says more
+[status 2]
 $ moat --device=tpu true
 2> --device: error: unknown word "tpu"; did you mean gpu?
 [status 2]

@@ -554,12 +554,37 @@ static void stale(bool bad)
     wait();
 }
 
+static void wide_second(bool bad)
+{
+    copy4<<<1, 1>>>(take<char>(64), (float4 *)take<char>(bad ? 12 : 16));
+    wait();
+}
+
+// The program's first launch: the table of variables is filled for it.
+static __device__ int passed[16];
+static __device__ __noinline__ void set_passed(int *p)
+{
+    *p = 1;
+}
+
+static __global__ void passes(int n)
+{
+    set_passed(&passed[threadIdx.x % n]);
+}
+
+static void passed_variable(bool bad)
+{
+    passes<<<1, 32>>>(16 + bad);
+    wait();
+}
+
 static const struct check_case cases[] = {
     {"write_past", write_past, "heap-buffer-overflow"},
     {"read_past", read_past, "heap-buffer-overflow"},
     {"write_before", write_before, "heap-buffer-underflow"},
     {"read_before", read_before, "heap-buffer-underflow"},
     {"wide", wide, "heap-buffer-overflow"},
+    {"wide_second", wide_second, "heap-buffer-overflow"},
     {"neighbour", neighbour, "heap-buffer-overflow|heap-buffer-underflow"},
     {"used_after_free", used_after_free, "heap-use-after-free"},
     {"used_long_after_free", used_long_after_free, "heap-use-after-free"},
@@ -574,6 +599,7 @@ static const struct check_case cases[] = {
     {"atomics", atomics, "heap-buffer-overflow"},
     {"module_variable", module_variable, "global-buffer-overflow"},
     {"loaded_variable", loaded_variable, "global-buffer-overflow"},
+    {"passed_variable", passed_variable, "global-buffer-overflow"},
     {"loaded_constant", loaded_constant, "global-buffer-overflow"},
     {"in_a_function", in_a_function, "heap-buffer-overflow"},
     {"passed_far", passed_far, "heap-buffer-overflow|heap-buffer-underflow"},

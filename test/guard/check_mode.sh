@@ -16,14 +16,14 @@ lacks() {  # lacks NAME: prints what a report should show and does not
     grep -q "^launched by cuLaunchKernel at:" "$T/log" ||
         echo 'the launch is not shown'
     ! grep -q '__device_stub_' "$T/log" || echo 'frames of nvcc'
-    kernels="fill|sum|copy4|store_at|walk|rows|views|from_one|backwards|count|variable|by_"
+    kernels="passes|fill|sum|copy4|store_at|walk|rows|views|from_one|backwards|count|variable|by_"
     grep -Eq "in kernel .*($kernels)" "$T/log" || echo 'the kernel is not named'
     [[ $1 != in_a_function && $1 != passed_far && $1 != *through_a_pointer ]] ||
-        grep -q '^    #0 .*::set.* .*check_errors.cu:[0-9]*$' "$T/log" || echo 'the function is not named'
+        grep -q '^    #0 set.* .*check_errors.cu:[0-9]*$' "$T/log" || echo 'the function is not named'
     [[ $1 != second_through_a_pointer ]] || grep -q 'in kernel by_pointer(' "$T/log" ||
         echo 'another kernel is named'
     [[ $1 == null || $1 == module_variable ]] || grep -q '^allocated by' "$T/log" || echo 'no allocation'
-    [ "$1" != module_variable ] || grep -q '^note: it is .* the variable .* bytes at 0x' "$T/log" ||
+    [ "$1" != module_variable ] || grep -q '^note: it is located .* the global variable .* bytes' "$T/log" ||
         echo 'the variable is not named'
     [[ $found != *after-free* ]] || grep -q '^freed by' "$T/log" || echo 'no free'
 }
@@ -56,6 +56,14 @@ verdict $? 'the index'
 run "$T/check_errors" bad write_before
 grep -q '^note: the address is p0 + 2\*(threadIdx.x + p1 + blockDim.x\*k1) with k1 = 0: element -1, ' "$T/log"
 verdict $? 'the index in a loop'
+# What the names of arguments mean.
+run "$T/check_errors" bad wide_second
+grep -q "^note: the address is p1: .* (p1 is the kernel's second argument)$" "$T/log"
+verdict $? 'an argument'
+run "$T/check_errors" bad in_a_struct
+grep -q "^note: the address is p0.16 + .* (p0.16 is byte 16 of the kernel's first argument)$" "$T/log" &&
+    grep -q '^note: it is reached if threadIdx.x < p0.0, here' "$T/log"
+verdict $? 'a part of an argument'
 
 # A million wrong accesses: few records, all of them counted.
 run "$T/check_errors" bad a_million

@@ -36,5 +36,8 @@ done <"$T/cases"
 run "$T/check_spaces" bad shared_neighbour
 grep -q '^note: it is located 0 bytes after the shared variable .*tile of 256 bytes' "$T/log"
 verdict $? 'the text of a report'
+run "$T/check_spaces" bad local_array
+grep -q "^note: it is located .* after the function's local variables of [0-9]* bytes" "$T/log"
+verdict $? 'the text for local memory'
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -62,8 +62,8 @@ while IFS=$'\t' read -r name types; do
 done <"$T/shadow_errors.list"
 
 # Into the middle of another buffer, memory of graphs, which the driver places, and variables by pointers in
-# memory.
-missed=' neighbour passed_far returned_far graph_memory loaded_variable loaded_constant '
+# memory or in arguments of functions.
+missed=' neighbour passed_far returned_far graph_memory loaded_variable loaded_constant passed_variable '
 while IFS=$'\t' read -r name types; do
     [[ $missed != *" $name "* ]] || types=missed
     pair check_errors "$name" "$types" --proofs=off

@@ -25,6 +25,14 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "refused") == 0 &&
         !d.cuModuleLoadData(&module, ".version 8.8\n.target sm_121\n" ENTRY))
         return 2;
+    // The driver refuses it; moat must not stumble over the missing operand before.
+    if (strcmp(argv[1], "malformed") == 0 &&
+        d.cuModuleLoadData(&module, ".version 6.3\n.target sm_70\n.address_size 64\n"
+                                    ".visible .entry k(.param .u64 a)\n{\n.reg .b32 %r;\n.reg .b64 %a<4>;\n"
+                                    "ld.param.u64 %a1, [a];\nmov.u32 %r;\nmul.wide.u32 %a2, %r, 4;\n"
+                                    "add.s64 %a3, %a1, %a2;\nst.global.u32 [%a3], %r;\nret;\n}\n") !=
+            CUDA_ERROR_INVALID_PTX)
+        return 2;
     if (strcmp(argv[1], "launch") == 0) {
         NEED(d.cuModuleLoadData(&module, ".version 6.3\n.target sm_70\n" ENTRY));
         NEED(d.cuModuleGetFunction(&f, module, "k"));

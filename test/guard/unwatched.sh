@@ -28,8 +28,12 @@ check 1 'warning: nothing was watched: no process' false
 check 98 'error: nothing was watched: no process' --strict false
 check 98 'nothing was watched: the program has made no' "$program" init
 check 5 'warning: nothing was watched: the program has made no' "$program" init 5
-check 98 'no kernel has run: the driver has refused' --mode=api "$program" refused
+check 98 'no kernel has run: the driver has refused every module or launch; --api-errors says why' \
+    --mode=api "$program" refused
 check 98 'modules that the driver refused to load  *1$' --mode=api "$program" refused
+for mode in check explain shadow fence; do
+    check 98 'modules that the driver refused to load  *1$' --mode=$mode "$program" malformed
+done
 check 4 'warning: no kernel has run' --mode=api "$program" refused 4
 check 98 'error: no kernel has run' --mode=api --strict "$program" refused 4
 check 0 'kernel launches, not checked inside (--mode=check)  *1$' --mode=api "$program" launch
@@ -37,6 +41,9 @@ check 0 'watching .*, mode check,pages, ' "$program" launch
 check 0 'watching .*, mode check,pages, ' --mode=auto "$program" launch
 check 0 'kernel launches checked  *1$' "$program" launch
 check 0 'launches that the driver refused  *1$' "$program" launch
+# It is none that ran unchecked either.
+"$MOAT" --device=cpu "$program" launch >"$T/log" 2>&1 </dev/null
+! grep -q 'not checked\|ran unchecked' "$T/log" || { failed=$((failed + 1)); cat "$T/log"; }
 check 0 'kernel launches  *1$' --mode=canary "$program" launch
 check 6 'kernel launches' "$program" launch 6
 echo "$passed passed, $failed failed"

@@ -68,7 +68,7 @@ job.type(b"\n")
 status = job.end()
 expect("a signal is passed on", b"interrupts: 1." in job.text)
 
-# A program that Ctrl-C ends: so is the command.
+# Ctrl-C ends the program, and the command with it.
 job = Job(moat, "--device=cpu", fake, "start", "say=ready", "sleep=20000")
 expect("the program starts", job.read_until(b"ready"))
 job.type(b"\x03")

@@ -22,6 +22,9 @@ must_fail() {  # must_fail SENTENCE
 }
 must_fail 'False: so it is, for no memory.'
 must_fail 'Does so.'
+must_fail 'Locks are skipped. So are tables.'
+must_fail '// So does one whose variant cannot run.'
+must_fail 'Writes the tail likewise.'
 must_fail 'The same if what counts as free were so.'
 must_fail 'Errors that there was no room to tell of.'
 must_fail 'The monitor is told when a buffer goes.'
