@@ -170,8 +170,8 @@ static struct buffer find(const struct proof_root *root, const struct proof_laun
         memcpy(&pointer, (const char *)l->params + root->at, sizeof pointer);
     const struct track_block *b = pointer ? track_announced(pointer) : NULL;
     b = b || !pointer ? b : track_live(pointer);
-    // When memory of a graph is valid is unknown.
-    if (!b || b->facts.family == TRACK_GRAPH)
+    // When memory of a graph is valid is unknown, and what a pool has not announced is not valid.
+    if (!b || b->facts.family == TRACK_GRAPH || atomic_load_explicit(&b->pooled, memory_order_relaxed))
         return (struct buffer){true, pointer, {.known = false}};
     return (struct buffer){
         true, pointer, {.known = true, .size = b->range.size, .into = pointer - b->range.base}};

@@ -154,7 +154,10 @@ static void add_start(struct guard_finding *f)
 // unless the freed one that the record names is nearer.
 static void add_redzone(struct guard_finding *f, const struct context *ctx, uint64_t base, uint64_t size)
 {
-    add_start(f);
+    if (check_host_shadow && check_host_shadow->near(f->address, &f->buffers[0]))
+        f->nbuffers = 1;
+    else
+        add_start(f);
     if (f->nbuffers)
         return;
     struct guard_finding freed = {.address = f->address};
@@ -256,7 +259,9 @@ static enum report_type type_of(const struct error_ring_record *r, const struct 
                : site && site->space == PASS_CHECK_IN_LOCAL ? REPORT_LOCAL_OVERFLOW
                                                             : REPORT_GLOBAL_OVERFLOW;
     default:
-        return !f->nbuffers                      ? REPORT_WILD_ACCESS
+        return !f->nbuffers ? REPORT_WILD_ACCESS
+               : f->buffers[0].freed && f->address - f->buffers[0].base < f->buffers[0].size
+                   ? REPORT_USE_AFTER_FREE
                : f->address < f->buffers[0].base ? REPORT_HEAP_UNDERFLOW
                                                  : REPORT_HEAP_OVERFLOW;
     }

@@ -469,7 +469,7 @@ void fence_host_context_gone(CUcontext context)
 
 // --- start -------------------------------------------------------------------------------------------------
 
-static const struct track_listener listener = {made, freed, withdrawn, divided};
+static const struct track_listener listener = {made, freed, withdrawn, divided, NULL};
 
 int fence_host_start(void)
 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "shadow/shadow_behind.h"
 
+#include "check/check_host.h"
+#include "check/check_race.h"
 #include "core/guard.h"
 #include "core/index.h"
 #include "core/slab_pool.h"
@@ -11,11 +13,20 @@ enum { UNIT = 256 };
 struct buffer {
     struct index_item range;  // first member; with the room
     uint64_t size;            // the program's
+    enum mode_kind kind;      // MODE_MANAGED or MODE_HOST
     CUcontext context;        // that was current: the memory ends with it
+    _Atomic(bool) freed;      // by the program; set once
+    _Atomic(bool) forgotten;  // exactly one thread takes it out of the index
+    struct buffer *next;      // the one that was freed after it, and is kept
 };
 
 static struct index buffers = INDEX_INIT;
 static struct slab_pool pool = SLAB_POOL(struct buffer);
+
+// Freed buffers that are kept, the oldest first. bytes == the sum of range.size over them
+static struct lock lock = LOCK_INIT(SHADOW);
+static struct buffer *oldest, **newest = &oldest;
+static uint64_t bytes_kept;
 
 static void release(struct epoch_node *node)
 {
@@ -52,8 +63,11 @@ bool shadow_behind_alloc(const struct mode_alloc *a, uint64_t *pointer, CUresult
     if (!b)
         return false;
     *r = ask_driver(a, bytes, pointer);
+    if (*r == CUDA_ERROR_OUT_OF_MEMORY && shadow_behind_reclaim())
+        *r = ask_driver(a, bytes, pointer);
     if (!*r)
-        *b = (struct buffer){.range = {.base = *pointer, .size = bytes}, .size = a->size, .context = context};
+        *b = (struct buffer){
+            .range = {.base = *pointer, .size = bytes}, .size = a->size, .kind = a->kind, .context = context};
     if (*r || index_insert(&buffers, &b->range))
         slab_pool_put(&pool, b);
     // It may have room for the buffer alone.
@@ -69,53 +83,182 @@ uint64_t shadow_behind_room(uint64_t base, uint64_t size)
     return room;
 }
 
-uint64_t shadow_behind_forget(uint64_t base, uint64_t *size)
+// --- frees -------------------------------------------------------------------------------------------------
+
+// Lets kernels access the whole of a buffer, room and all, or nothing of it.
+static void set_shadow(const struct buffer *b, bool live)
 {
-    struct buffer *b = index_count(&buffers) ? (struct buffer *)index_remove(&buffers, base) : NULL;
-    if (!b)
-        return 0;
-    uint64_t room = b->range.size - b->size;
-    *size = b->size;
-    epoch_retire(&b->range.retired, release);
-    return room;
+    const struct check_shadow_change c = {
+        .base = b->range.base, .size = b->range.size, .what = CHECK_SHADOW_RANGE, .live = live};
+    check_host_shadow_change(&c);
 }
+
+// Forgets a buffer whose memory is about to go back to the driver, or is back: then it may be anyone's.
+// Returns false if another thread does.
+static bool forget(struct buffer *b)
+{
+    if (atomic_exchange(&b->forgotten, true))
+        return false;
+    index_remove(&buffers, b->range.base);
+    set_shadow(b, true);
+    epoch_retire(&b->range.retired, release);
+    return true;
+}
+
+// Takes the oldest freed buffer if more than `most` bytes are kept; NULL: there are not.
+static struct buffer *take_oldest(uint64_t most)
+{
+    lock_take(&lock);
+    struct buffer *b = bytes_kept > most ? oldest : NULL;
+    if (b) {
+        oldest = b->next;
+        newest = oldest ? newest : &oldest;
+        bytes_kept -= b->range.size;
+    }
+    lock_give(&lock);
+    return b;
+}
+
+static CUresult free_now(const struct buffer *b)
+{
+    const struct driver *d = &guard.real;
+    bool pushed;
+    if (!context_enter(b->context, &pushed))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    CUresult r = b->kind == MODE_MANAGED ? d->cuMemFree_v2(b->range.base)
+                                         : d->cuMemFreeHost((void *)(uintptr_t)b->range.base);
+    context_leave(pushed);
+    return r;
+}
+
+// Gives memory back until at most so many bytes are kept. Returns false if there was nothing to give back.
+static bool keep_at_most(uint64_t most)
+{
+    bool any = false;
+    for (struct buffer *b; (b = take_oldest(most)); any = true) {
+        unsigned section = epoch_enter();
+        if (forget(b))
+            free_now(b);
+        epoch_leave(section);
+    }
+    return any;
+}
+
+bool shadow_behind_reclaim(void)
+{
+    return keep_at_most(0);
+}
+
+static void keep(struct buffer *b)
+{
+    lock_take(&lock);
+    b->next = NULL;
+    *newest = b;
+    newest = &b->next;
+    bytes_kept += b->range.size;
+    lock_give(&lock);
+}
+
+// The driver's free waits for the kernels of the context. Returns false if they did not end well, or nobody
+// may wait now: what the free is to return then only the driver knows.
+static bool waits_well(const struct buffer *b)
+{
+    bool pushed;
+    if (!context_enter(b->context, &pushed))
+        return false;
+    CUresult r = guard.real.cuCtxSynchronize();
+    context_leave(pushed);
+    check_race_order(MODE_ORDER_ALL);
+    return !r;
+}
+
+bool shadow_behind_free(const struct mode_free *f, CUresult *r)
+{
+    enum mode_kind kind = f->way == MODE_FREE ? MODE_MANAGED : MODE_HOST;
+    uint64_t most = (uint64_t)guard.options.shadow_quarantine;
+    bool not_yet = false, kept = false;
+    if (!index_count(&buffers) || f->way == MODE_FREE_IN_ORDER || !f->pointer)
+        return false;
+    unsigned section = epoch_enter();
+    struct buffer *b = (struct buffer *)index_find(&buffers, f->pointer);
+    bool ours = b && b->range.base == f->pointer && b->kind == kind;
+    bool first = ours && atomic_compare_exchange_strong(&b->freed, &not_yet, true);
+    if (first && b->range.size <= most && waits_well(b)) {
+        kept = true;
+        set_shadow(b, false);
+        keep(b);
+    } else if (first) {
+        forget(b);
+    }
+    epoch_leave(section);
+    if (kept)
+        keep_at_most(most);
+    *r = first ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return kept || (ours && !first);
+}
+
+// --- contexts and queries ----------------------------------------------------------------------------------
 
 struct search {
     CUcontext context;
-    uint64_t base;
+    struct buffer *found;
 };
 
 static int of_context(struct index_item *item, void *argument)
 {
     struct search *s = argument;
-    s->base = item->base;
-    return ((const struct buffer *)item)->context == s->context;
+    s->found = (struct buffer *)item;
+    // Relaxed: who forgets a buffer of an ended context does no harm.
+    return s->found->context == s->context &&
+           !atomic_load_explicit(&s->found->forgotten, memory_order_relaxed);
+}
+
+// Takes the freed buffers of a context out of the list.
+static void drop_kept(CUcontext context)
+{
+    lock_take(&lock);
+    struct buffer **at = &oldest;
+    while (*at) {
+        if ((*at)->context == context) {
+            bytes_kept -= (*at)->range.size;
+            *at = (*at)->next;
+        } else {
+            at = &(*at)->next;
+        }
+    }
+    newest = at;
+    lock_give(&lock);
 }
 
 void shadow_behind_context_gone(CUcontext context)
 {
     struct search s = {.context = context};
-    uint64_t size;
+    drop_kept(context);
     for (bool found = true; found;) {
         unsigned section = epoch_enter();
         found = index_each(&buffers, of_context, &s);
+        if (found)
+            forget(s.found);
         epoch_leave(section);
-        found = found && shadow_behind_forget(s.base, &size);
     }
 }
 
 enum mode_what shadow_behind_ask(uint64_t address, struct mode_answer *answer)
 {
+    bool freed = false;
     unsigned section = epoch_enter();
     const struct buffer *b = (const struct buffer *)index_find(&buffers, address);
-    if (b)
+    if (b) {
         *answer = (struct mode_answer){.base = b->range.base, .size = b->size};
+        freed = atomic_load_explicit(&b->freed, memory_order_relaxed);
+    }
     epoch_leave(section);
-    return !b ? MODE_NOT_OURS : address - answer->base < answer->size ? MODE_BUFFER : MODE_AROUND;
+    return !b ? MODE_NOT_OURS : !freed && address - answer->base < answer->size ? MODE_BUFFER : MODE_AROUND;
 }
 
 void shadow_behind_after_fork(void)
 {
+    lock_after_fork(&lock);
     slab_pool_after_fork(&pool);
     index_after_fork(&buffers);
 }

@@ -12,6 +12,7 @@
 #include "kcheck/kcheck_shadow.h"
 #include "pages/pages_map.h"
 #include "shadow/shadow_behind.h"
+#include "shadow/shadow_pool.h"
 #include "track/track.h"
 
 enum {
@@ -329,35 +330,128 @@ static CUresult forbid_room(struct shadow_device *d, struct context *ctx, const 
     return r || !*can ? r : fill(d, ctx, first + (rest != 0), past, KCHECK_SHADOW_POISON, c);
 }
 
-// Where a page could not be given memory nothing was forbidden.
-CUresult shadow_device_allow(struct shadow_device *d, struct context *ctx, uint64_t base, uint64_t size,
-                             uint64_t room)
+// Allows bytes [first, past) of the shadow. Where a page could not be given memory nothing was forbidden.
+static CUresult allow(struct shadow_device *d, struct context *ctx, uint64_t first, uint64_t past)
 {
     const struct check_shadow_change now = {.ordered = false};
-    uint64_t first = (base + size) >> d->shift, past = (base + size + room) >> d->shift;
-    CUstreamCaptureMode mode = context_capture_relax();
     CUresult r = CUDA_SUCCESS;
     for (uint64_t at = first, end; at < past && !r; at = end) {
         end = (at / PAGE + 1) * PAGE < past ? (at / PAGE + 1) * PAGE : past;
         if (d->slots[at / PAGE])
             r = fill(d, ctx, at, end, 0, &now);
     }
-    context_capture_restore(mode);
     return r;
+}
+
+// Writes bytes [first, first + count), of which runs are equal.
+struct run {
+    uint64_t first;
+    uint32_t count;
+    char bytes[SMALL];
+};
+
+static CUresult write_run(struct shadow_device *d, struct context *ctx, struct run *run)
+{
+    const struct context_copy copy = {written_at(d, run->first), run->bytes, run->count};
+    CUresult r = run->count ? context_write(ctx, &copy, 1) : CUDA_SUCCESS;
+    run->first += run->count;
+    run->count = 0;
+    return r;
+}
+
+// Adds equal bytes, which lie in one page.
+static CUresult add_run(struct shadow_device *d, struct context *ctx, struct run *run, uint64_t count,
+                        uint8_t byte)
+{
+    const struct check_shadow_change now = {.ordered = false};
+    CUresult r = CUDA_SUCCESS;
+    if (run->count + count > SMALL)
+        r = write_run(d, ctx, run);
+    if (!r && count > SMALL) {
+        r = fill(d, ctx, run->first, run->first + count, byte, &now);
+        run->first += count;
+        return r;
+    }
+    memset(run->bytes + run->count, byte, count);
+    run->count += (uint32_t)count;
+    return r;
+}
+
+// The granules of a pool that nothing else is in: all that are whole, and the last one of its block.
+static void pool_granules(unsigned shift, const struct shadow_pool_range *pool, uint64_t *first,
+                          uint64_t *past)
+{
+    uint64_t mask = ((uint64_t)1 << shift) - 1;
+    unsigned section = epoch_enter();
+    const struct track_block *b = track_live(pool->base);
+    bool ends = b && track_end(b) == pool->end;
+    epoch_leave(section);
+    *first = (pool->base + mask) >> shift;
+    *past = (ends ? pool->end + mask : pool->end) >> shift;
+}
+
+// Makes bytes of the shadow of a pool anew.
+static CUresult change_pieces(struct shadow_device *d, struct context *ctx,
+                              const struct check_shadow_change *c, bool *can)
+{
+    struct shadow_pool_range pool;
+    struct run run = {.count = 0};
+    uint64_t first, past, at = c->base >> d->shift, end = ((c->base + c->size - 1) >> d->shift) + 1;
+    if (!shadow_pool_find(c->base, &pool))
+        return CUDA_SUCCESS;
+    pool_granules(d->shift, &pool, &first, &past);
+    at = at > first ? at : first;
+    end = end < past ? end : past;
+    CUresult r = at < end ? prepare(d, ctx, at, end - 1, can) : CUDA_SUCCESS;
+    run.first = at;
+    while (at < end && !r && *can) {
+        uint64_t page = (at / PAGE + 1) * PAGE, stop = page < end ? page : end;
+        while (at < stop && !r) {
+            uint8_t byte;
+            uint64_t to = shadow_pool_run(d->shift, at << d->shift, stop << d->shift, &byte) >> d->shift;
+            r = add_run(d, ctx, &run, to - at, byte);
+            at = to;
+        }
+        if (!r)
+            r = write_run(d, ctx, &run);
+    }
+    return r;
+}
+
+// Forbids memory of the driver's, or allows it again: whole granules.
+static CUresult change_range(struct shadow_device *d, struct context *ctx,
+                             const struct check_shadow_change *c, bool *can)
+{
+    uint64_t mask = ((uint64_t)1 << d->shift) - 1;
+    uint64_t first = (c->base + mask) >> d->shift, past = (c->base + c->size) >> d->shift;
+    if (c->live)
+        return allow(d, ctx, first, past);
+    CUresult r = first < past ? prepare(d, ctx, first, past - 1, can) : CUDA_SUCCESS;
+    return r || !*can ? r : fill(d, ctx, first, past, KCHECK_SHADOW_POISON, c);
+}
+
+static CUresult change_block(struct shadow_device *d, struct context *ctx,
+                             const struct check_shadow_change *c, bool *can)
+{
+    uint64_t room = shadow_behind_room(c->base, c->size);
+    if (c->base & (((uint64_t)1 << d->shift) - 1) || (c->base + c->size + room) >> MEMORY_BITS)
+        return CUDA_SUCCESS;
+    if (pages_map_owns(c->base, c->size))
+        return change_placed(d, ctx, c, can);
+    if (!room || !c->live)
+        return CUDA_SUCCESS;
+    CUresult r = allow(d, ctx, c->base >> d->shift, (c->base + c->size) >> d->shift);
+    return r ? r : forbid_room(d, ctx, c, room, can);
 }
 
 CUresult shadow_device_change(struct shadow_device *d, struct context *ctx,
                               const struct check_shadow_change *c)
 {
-    uint64_t room = shadow_behind_room(c->base, c->size);
-    bool can = true, owned = pages_map_owns(c->base, c->size);
-    if (c->base & (((uint64_t)1 << d->shift) - 1) || (c->base + c->size + room) >> MEMORY_BITS ||
-        (!owned && !room))
-        return CUDA_SUCCESS;
+    bool can = true;
     CUstreamCaptureMode mode = context_capture_relax();
-    CUresult r = owned     ? change_placed(d, ctx, c, &can)
-                 : c->live ? forbid_room(d, ctx, c, room, &can)
-                           : CUDA_SUCCESS;
+    CUresult r = c->what == CHECK_SHADOW_PIECES  ? change_pieces(d, ctx, c, &can)
+                 : c->what == CHECK_SHADOW_RANGE ? change_range(d, ctx, c, &can)
+                                                 : change_block(d, ctx, c, &can);
     context_capture_restore(mode);
     if (!r && !can)
         guard_count(GUARD_SHADOW_OUTSIDE);
@@ -423,7 +517,17 @@ static int add_block(struct index_item *item, void *argument)
     return a->r != CUDA_SUCCESS;
 }
 
-CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsigned shift)
+static bool add_pool(const struct shadow_pool_range *pool, void *argument)
+{
+    struct adding *a = argument;
+    const struct check_shadow_change c = {
+        .base = pool->base, .size = pool->end - pool->base, .what = CHECK_SHADOW_PIECES};
+    a->r = shadow_device_change(a->d, a->ctx, &c);
+    return !a->r;
+}
+
+CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsigned shift, uint64_t heap,
+                            uint64_t heap_bytes)
 {
     *d = (struct shadow_device){.shift = shift, .piece = piece_bytes(shift)};
     uint64_t npages = bytes_of(d) / PAGE;
@@ -445,6 +549,11 @@ CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsign
     if (!r)
         track_each(add_block, &all);
     epoch_leave(section);
+    if (!all.r)
+        shadow_pool_each(add_pool, &all);
+    const struct check_shadow_change kernels = {.base = heap, .size = heap_bytes, .what = CHECK_SHADOW_RANGE};
+    if (!all.r && heap_bytes)
+        all.r = shadow_device_change(d, ctx, &kernels);
     if (!all.r)
         all.r = map_all(d, ctx);
     context_capture_restore(mode);

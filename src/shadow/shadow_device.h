@@ -46,14 +46,13 @@ struct shadow_device {
 // Returns how many bytes of addresses a piece of the shadow describes.
 uint64_t shadow_device_piece(unsigned shift);
 
-// Makes the shadow of all blocks that are live. After a failure, what was made stays until the context ends.
-CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsigned shift);
+// Makes the shadow of all blocks that are live, and forbids the heap of malloc in kernels, if it has bytes.
+// After a failure, what was made stays until the context ends.
+CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsigned shift, uint64_t heap,
+                            uint64_t heap_bytes);
 void shadow_device_drop(struct shadow_device *d);  // the context has ended
 CUresult shadow_device_change(struct shadow_device *d, struct context *ctx,
                               const struct check_shadow_change *c);
-// Allows the room behind a buffer again.
-CUresult shadow_device_allow(struct shadow_device *d, struct context *ctx, uint64_t base, uint64_t size,
-                             uint64_t room);
 uint64_t shadow_device_bytes(const struct shadow_device *d);  // of memory that it takes
 
 #endif
