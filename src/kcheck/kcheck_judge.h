@@ -104,19 +104,20 @@ KPRIM bool kcheck_judge_in_heap(const struct kcheck_module *m, uint64_t address)
     return m->heap && address - m->heap < m->heap_bytes;
 }
 
+// Returns the block whose place the address is in, and which may not contain it.
 KPRIM_FAR struct kcheck_block kcheck_judge_look_in_heap(uint64_t heap, uint64_t address)
 {
     struct kfind found = kfind_look(heap, address);
-    struct kcheck_block b = {found.base, found.size | (found.freed ? KCHECK_FREED : 0)};
-    return kcheck_judge_contains(b, address) ? b : (struct kcheck_block){0, 0};
+    return (struct kcheck_block){found.base, found.size | (found.freed ? KCHECK_FREED : 0)};
 }
 
 // Returns the block that contains the address, or a base of 0.
 KPRIM struct kcheck_block kcheck_judge_find(const struct kcheck_module *m, uint64_t address)
 {
-    if (kcheck_judge_in_heap(m, address))
-        return kcheck_judge_look_in_heap(m->heap, address);
-    struct kcheck_block b = kcheck_judge_near(m->directory, m->records, address), none = {0, 0};
+    bool in_heap = kcheck_judge_in_heap(m, address);
+    struct kcheck_block none = {0, 0};
+    struct kcheck_block b = in_heap ? kcheck_judge_look_in_heap(m->heap, address)
+                                    : kcheck_judge_near(m->directory, m->records, address);
     return kcheck_judge_contains(b, address) ? b : none;
 }
 
@@ -172,7 +173,7 @@ KPRIM struct kcheck_judgement kcheck_judge_by_address(const struct kcheck_module
     if (a->address < KCHECK_NULL_PAGE)
         return (struct kcheck_judgement){KCHECK_NULL, here};
     if (kcheck_judge_in_heap(m, a->address))
-        return (struct kcheck_judgement){KCHECK_IN_HEAP, here};
+        return (struct kcheck_judgement){KCHECK_IN_HEAP, kcheck_judge_look_in_heap(m->heap, a->address)};
     if (here.size & KCHECK_POOL || kcheck_judge_forbids(m, a->address + a->width - 1))
         return (struct kcheck_judgement){KCHECK_REDZONE,
                                          kcheck_judge_near(m->directory, m->records, a->address)};
