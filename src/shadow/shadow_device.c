@@ -11,7 +11,7 @@
 #include "kcheck/kcheck_judge.h"
 #include "kcheck/kcheck_shadow.h"
 #include "pages/pages_map.h"
-#include "shadow/shadow_behind.h"
+#include "shadow/shadow_room.h"
 #include "shadow/shadow_pool.h"
 #include "track/track.h"
 
@@ -318,18 +318,6 @@ static CUresult change_placed(struct shadow_device *d, struct context *ctx,
     return fill(d, ctx, first, last + 1, c->live ? 0 : KCHECK_SHADOW_POISON, c);
 }
 
-// A buffer with room behind it, in memory of the driver: the room is forbidden.
-static CUresult forbid_room(struct shadow_device *d, struct context *ctx, const struct check_shadow_change *c,
-                            uint64_t room, bool *can)
-{
-    uint64_t rest = c->size & (((uint64_t)1 << d->shift) - 1), end = c->base + c->size;
-    uint64_t first = end >> d->shift, past = (end + room) >> d->shift;
-    CUresult r = prepare(d, ctx, first, past - 1, can);
-    if (!r && *can && rest)
-        r = fill(d, ctx, first, first + 1, kcheck_shadow_byte(d->shift, (uint32_t)rest), c);
-    return r || !*can ? r : fill(d, ctx, first + (rest != 0), past, KCHECK_SHADOW_POISON, c);
-}
-
 // Allows bytes [first, past) of the shadow. Where a page could not be given memory nothing was forbidden.
 static CUresult allow(struct shadow_device *d, struct context *ctx, uint64_t first, uint64_t past)
 {
@@ -430,18 +418,36 @@ static CUresult change_range(struct shadow_device *d, struct context *ctx,
     return r || !*can ? r : fill(d, ctx, first, past, KCHECK_SHADOW_POISON, c);
 }
 
+// A buffer with room around it, in memory of the driver: the room is forbidden.
+static CUresult forbid_room(struct shadow_device *d, struct context *ctx, const struct check_shadow_change *c,
+                            const struct shadow_room *room, bool *can)
+{
+    uint64_t rest = c->size & (((uint64_t)1 << d->shift) - 1), end = (c->base + c->size) >> d->shift;
+    uint64_t front = room->base >> d->shift, first = c->base >> d->shift;
+    uint64_t past = (room->base + room->size) >> d->shift;
+    CUresult r = prepare(d, ctx, front, first - 1, can);
+    if (!r && *can)
+        r = fill(d, ctx, front, first, KCHECK_SHADOW_POISON, c);
+    if (!r && *can)
+        r = prepare(d, ctx, end, past - 1, can);
+    if (r || !*can)
+        return r;
+    r = allow(d, ctx, first, end);
+    if (!r && rest)
+        r = fill(d, ctx, end, end + 1, kcheck_shadow_byte(d->shift, (uint32_t)rest), c);
+    return r ? r : fill(d, ctx, end + (rest != 0), past, KCHECK_SHADOW_POISON, c);
+}
+
 static CUresult change_block(struct shadow_device *d, struct context *ctx,
                              const struct check_shadow_change *c, bool *can)
 {
-    uint64_t room = shadow_behind_room(c->base, c->size);
-    if (c->base & (((uint64_t)1 << d->shift) - 1) || (c->base + c->size + room) >> MEMORY_BITS)
+    struct shadow_room room = shadow_room_around(c->base, c->size);
+    uint64_t end = room.size ? room.base + room.size : c->base + c->size;
+    if (c->base & (((uint64_t)1 << d->shift) - 1) || end >> MEMORY_BITS)
         return CUDA_SUCCESS;
     if (pages_map_owns(c->base, c->size))
         return change_placed(d, ctx, c, can);
-    if (!room || !c->live)
-        return CUDA_SUCCESS;
-    CUresult r = allow(d, ctx, c->base >> d->shift, (c->base + c->size) >> d->shift);
-    return r ? r : forbid_room(d, ctx, c, room, can);
+    return room.size && c->live ? forbid_room(d, ctx, c, &room, can) : CUDA_SUCCESS;
 }
 
 CUresult shadow_device_change(struct shadow_device *d, struct context *ctx,

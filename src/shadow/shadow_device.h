@@ -10,7 +10,7 @@
 // Where --mode=pages has reserved all addresses of a piece, nothing but buffers may be accessed: when the
 // first buffer is placed there, it becomes fine and full of poison. No kernel that is right reads the shadow
 // of such addresses before, so mappings can be replaced while kernels run. Elsewhere memory may be anyone's,
-// and may be accessed, but for the room behind some buffers (shadow_behind.h). When a page there needs
+// and may be accessed, but for the room behind some buffers (shadow_room.h). When a page there needs
 // memory, all is mapped at other addresses, and kernels that are running keep the former ones.
 //
 // All functions need the lock of check_host.c, and the context to be current.

@@ -7,7 +7,7 @@
 #include "launch/launch_ring.h"
 #include "mode/mode.h"
 #include "pages/pages_map.h"
-#include "shadow/shadow_behind.h"
+#include "shadow/shadow_room.h"
 #include "shadow/shadow_device.h"
 #include "shadow/shadow_pool.h"
 #include "shadow/shadow_text.h"
@@ -62,7 +62,8 @@ static struct track_block *block_of(uint64_t address)
     struct track_block *b = track_live(address);
     if (!b || b->range.size % 256 == 1)
         return NULL;
-    return pages_map_owns(b->range.base, b->range.size) || shadow_behind_room(b->range.base, b->range.size)
+    return pages_map_owns(b->range.base, b->range.size) ||
+                   shadow_room_around(b->range.base, b->range.size).size
                ? b
                : NULL;
 }
@@ -182,12 +183,12 @@ static bool start(void)
 // --mode=canary places them itself.
 static bool alloc(const struct mode_alloc *a, uint64_t *pointer, CUresult *r)
 {
-    return !(guard.options.mode >> OPTION_MODE_CANARY & 1) && shadow_behind_alloc(a, pointer, r);
+    return !(guard.options.mode >> OPTION_MODE_CANARY & 1) && shadow_room_alloc(a, pointer, r);
 }
 
 static bool reclaim(bool at_once)
 {
-    return !at_once && shadow_behind_reclaim();  // frees wait for kernels
+    return !at_once && shadow_room_reclaim();  // frees wait for kernels
 }
 
 static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
@@ -201,11 +202,11 @@ static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
 const struct mode shadow_mode = {
     .checks_kernels = true,
     .start = start,
-    .after_fork = shadow_behind_after_fork,
+    .after_fork = shadow_room_after_fork,
     .alloc = alloc,
-    .free = shadow_behind_free,
+    .free = shadow_room_free,
     .reclaim = reclaim,
-    .ask = shadow_behind_ask,
-    .context_gone = shadow_behind_context_gone,
+    .ask = shadow_room_ask,
+    .context_gone = shadow_room_context_gone,
     .plan = plan,
 };

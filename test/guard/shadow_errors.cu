@@ -263,6 +263,24 @@ static void late(bool bad)
     wait();
 }
 
+// Up to a page before managed and pinned memory there is nothing.
+static void before_managed(bool bad)
+{
+    int *managed, *pinned;
+    NEED(cudaMallocManaged(&managed, 1000 * sizeof(int)));
+    NEED(cudaMallocHost(&pinned, 1000 * sizeof(int)));
+    put<<<1, 1>>>(managed, bad ? -1l : 0l, 7);
+    put<<<1, 1>>>(managed, bad ? -1000l : 999l, 7);
+    put<<<1, 1>>>(pinned, bad ? -2l : 2l, 7);
+    NEED(cudaStreamAttachMemAsync(0, managed, 0, cudaMemAttachGlobal));
+    NEED(cudaStreamAttachMemAsync(0, managed, 1000 * sizeof(int), cudaMemAttachGlobal));
+    wait();
+    if (uintptr_t(pinned) % 4096 || managed[0] != (bad ? 0 : 7))
+        exit(3);
+    NEED(cudaFree(managed));
+    NEED(cudaFreeHost(pinned));
+}
+
 // A context ends, and the next one starts at once.
 static void resets(bool bad)
 {
@@ -469,6 +487,7 @@ static const struct check_case cases[] = {
      "(heap-buffer-overflow|heap-buffer-underflow|heap-use-after-free| )+"},
     {"freed_managed", freed_managed, "heap-use-after-free"},
     {"needs_memory", needs_memory, "heap-buffer-overflow"},
+    {"before_managed", before_managed, "heap-buffer-underflow"},
     {"resets", resets, "heap-buffer-overflow"},
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "shadow/shadow_behind.h"
+#include "shadow/shadow_room.h"
 
 #include "check/check_host.h"
 #include "check/check_race.h"
@@ -8,11 +8,14 @@
 #include "core/slab_pool.h"
 #include "pages/pages_redzone.h"
 
-enum { UNIT = 256 };
+enum {
+    UNIT = 256,
+    FRONT = 4096,  // programs may rely on pinned memory to start at a page
+};
 
 struct buffer {
     struct index_item range;  // first member; with the room
-    uint64_t size;            // the program's
+    uint64_t base, size;      // the program's
     enum mode_kind kind;      // MODE_MANAGED or MODE_HOST
     CUcontext context;        // that was current: the memory ends with it
     _Atomic(bool) freed;      // by the program; set once
@@ -36,11 +39,11 @@ static void release(struct epoch_node *node)
 // Returns the bytes to ask for, a multiple of 256; 0: too many.
 static uint64_t with_room(uint64_t size)
 {
-    uint64_t all = size > UINT64_MAX / 4 ? 0 : size + pages_redzone(size);
+    uint64_t all = size > UINT64_MAX / 4 ? 0 : FRONT + size + pages_redzone(size);
     return (all + UNIT - 1) & ~(uint64_t)(UNIT - 1);
 }
 
-static CUresult ask_driver(const struct mode_alloc *a, uint64_t bytes, uint64_t *pointer)
+static CUresult ask_driver(const struct mode_alloc *a, uint64_t bytes, uint64_t *base)
 {
     const struct driver *d = &guard.real;
     CUdeviceptr managed = 0;
@@ -48,13 +51,25 @@ static CUresult ask_driver(const struct mode_alloc *a, uint64_t bytes, uint64_t 
     CUresult r = a->kind == MODE_MANAGED ? d->cuMemAllocManaged(&managed, bytes, *a->flags)
                  : a->flags              ? d->cuMemHostAlloc(&host, bytes, *a->flags)
                                          : d->cuMemAllocHost_v2(&host, bytes);
-    *pointer = a->kind == MODE_MANAGED ? managed : (uintptr_t)host;
+    *base = a->kind == MODE_MANAGED ? managed : (uintptr_t)host;
     return r;
 }
 
-bool shadow_behind_alloc(const struct mode_alloc *a, uint64_t *pointer, CUresult *r)
+static CUresult free_now(const struct buffer *b)
 {
-    uint64_t bytes = a->kind == MODE_MANAGED || a->kind == MODE_HOST ? with_room(a->size) : 0;
+    const struct driver *d = &guard.real;
+    bool pushed;
+    if (!context_enter(b->context, &pushed))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    CUresult r = b->kind == MODE_MANAGED ? d->cuMemFree_v2(b->range.base)
+                                         : d->cuMemFreeHost((void *)(uintptr_t)b->range.base);
+    context_leave(pushed);
+    return r;
+}
+
+bool shadow_room_alloc(const struct mode_alloc *a, uint64_t *pointer, CUresult *r)
+{
+    uint64_t base, bytes = a->kind == MODE_MANAGED || a->kind == MODE_HOST ? with_room(a->size) : 0;
     if (!a->size || !bytes)
         return false;
     CUcontext context = NULL;
@@ -62,23 +77,33 @@ bool shadow_behind_alloc(const struct mode_alloc *a, uint64_t *pointer, CUresult
     struct buffer *b = slab_pool_get(&pool);
     if (!b)
         return false;
-    *r = ask_driver(a, bytes, pointer);
-    if (*r == CUDA_ERROR_OUT_OF_MEMORY && shadow_behind_reclaim())
-        *r = ask_driver(a, bytes, pointer);
+    *r = ask_driver(a, bytes, &base);
+    if (*r == CUDA_ERROR_OUT_OF_MEMORY && shadow_room_reclaim())
+        *r = ask_driver(a, bytes, &base);
     if (!*r)
-        *b = (struct buffer){
-            .range = {.base = *pointer, .size = bytes}, .size = a->size, .kind = a->kind, .context = context};
-    if (*r || index_insert(&buffers, &b->range))
-        slab_pool_put(&pool, b);
-    // It may have room for the buffer alone.
-    return *r != CUDA_ERROR_OUT_OF_MEMORY;
+        *b = (struct buffer){.range = {.base = base, .size = bytes},
+                             .base = base + FRONT,
+                             .size = a->size,
+                             .kind = a->kind,
+                             .context = context};
+    if (!*r && !index_insert(&buffers, &b->range)) {
+        *pointer = b->base;
+        return true;
+    }
+    // It may have room for the buffer alone; and what no free would find cannot be given to the program.
+    if (!*r)
+        free_now(b);
+    slab_pool_put(&pool, b);
+    return *r && *r != CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-uint64_t shadow_behind_room(uint64_t base, uint64_t size)
+struct shadow_room shadow_room_around(uint64_t base, uint64_t size)
 {
     unsigned section = epoch_enter();
     const struct buffer *b = (const struct buffer *)index_find(&buffers, base);
-    uint64_t room = b && b->range.base == base && b->size == size ? b->range.size - size : 0;
+    struct shadow_room room = {.size = 0};
+    if (b && b->base == base && b->size == size)
+        room = (struct shadow_room){b->range.base, b->range.size};
     epoch_leave(section);
     return room;
 }
@@ -93,16 +118,29 @@ static void set_shadow(const struct buffer *b, bool live)
     check_host_shadow_change(&c);
 }
 
-// Forgets a buffer whose memory is about to go back to the driver, or is back: then it may be anyone's.
-// Returns false if another thread does.
-static bool forget(struct buffer *b)
+// Takes a buffer out of the index whose memory is about to go back to the driver, or is back: then it may be
+// anyone's. Returns false if another thread does.
+static bool take_out(struct buffer *b)
 {
     if (atomic_exchange(&b->forgotten, true))
         return false;
     index_remove(&buffers, b->range.base);
     set_shadow(b, true);
-    epoch_retire(&b->range.retired, release);
     return true;
+}
+
+// The driver refused to free a buffer that was taken out. It keeps its room, which is no longer forbidden.
+static void put_back(struct buffer *b)
+{
+    atomic_store(&b->forgotten, false);
+    atomic_store(&b->freed, false);
+    if (index_insert(&buffers, &b->range))
+        guard_count(GUARD_UNTRACKED);
+}
+
+static void retire(struct buffer *b)
+{
+    epoch_retire(&b->range.retired, release);
 }
 
 // Takes the oldest freed buffer if more than `most` bytes are kept; NULL: there are not.
@@ -119,32 +157,21 @@ static struct buffer *take_oldest(uint64_t most)
     return b;
 }
 
-static CUresult free_now(const struct buffer *b)
-{
-    const struct driver *d = &guard.real;
-    bool pushed;
-    if (!context_enter(b->context, &pushed))
-        return CUDA_ERROR_INVALID_CONTEXT;
-    CUresult r = b->kind == MODE_MANAGED ? d->cuMemFree_v2(b->range.base)
-                                         : d->cuMemFreeHost((void *)(uintptr_t)b->range.base);
-    context_leave(pushed);
-    return r;
-}
-
 // Gives memory back until at most so many bytes are kept. Returns false if there was nothing to give back.
 static bool keep_at_most(uint64_t most)
 {
     bool any = false;
-    for (struct buffer *b; (b = take_oldest(most)); any = true) {
-        unsigned section = epoch_enter();
-        if (forget(b))
+    unsigned section = epoch_enter();
+    for (struct buffer *b; (b = take_oldest(most)); any = true)
+        if (take_out(b)) {
             free_now(b);
-        epoch_leave(section);
-    }
+            retire(b);
+        }
+    epoch_leave(section);
     return any;
 }
 
-bool shadow_behind_reclaim(void)
+bool shadow_room_reclaim(void)
 {
     return keep_at_most(0);
 }
@@ -172,29 +199,31 @@ static bool waits_well(const struct buffer *b)
     return !r;
 }
 
-bool shadow_behind_free(const struct mode_free *f, CUresult *r)
+bool shadow_room_free(const struct mode_free *f, CUresult *r)
 {
-    enum mode_kind kind = f->way == MODE_FREE ? MODE_MANAGED : MODE_HOST;
+    enum mode_kind kind = f->way == MODE_FREE_HOST ? MODE_HOST : MODE_MANAGED;
     uint64_t most = (uint64_t)guard.options.shadow_quarantine;
     bool not_yet = false, kept = false;
-    if (!index_count(&buffers) || f->way == MODE_FREE_IN_ORDER || !f->pointer)
+    if (!index_count(&buffers) || f->captured || !f->pointer)
         return false;
+    *r = CUDA_ERROR_INVALID_VALUE;
     unsigned section = epoch_enter();
     struct buffer *b = (struct buffer *)index_find(&buffers, f->pointer);
-    bool ours = b && b->range.base == f->pointer && b->kind == kind;
+    bool ours = b && b->base == f->pointer && b->kind == kind;
     bool first = ours && atomic_compare_exchange_strong(&b->freed, &not_yet, true);
     if (first && b->range.size <= most && waits_well(b)) {
         kept = true;
+        *r = CUDA_SUCCESS;
         set_shadow(b, false);
         keep(b);
-    } else if (first) {
-        forget(b);
+    } else if (first && take_out(b)) {
+        *r = free_now(b);
+        *r ? put_back(b) : retire(b);
     }
     epoch_leave(section);
     if (kept)
         keep_at_most(most);
-    *r = first ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    return kept || (ours && !first);
+    return ours;
 }
 
 // --- contexts and queries ----------------------------------------------------------------------------------
@@ -230,33 +259,33 @@ static void drop_kept(CUcontext context)
     lock_give(&lock);
 }
 
-void shadow_behind_context_gone(CUcontext context)
+void shadow_room_context_gone(CUcontext context)
 {
     struct search s = {.context = context};
     drop_kept(context);
     for (bool found = true; found;) {
         unsigned section = epoch_enter();
         found = index_each(&buffers, of_context, &s);
-        if (found)
-            forget(s.found);
+        if (found && take_out(s.found))
+            retire(s.found);
         epoch_leave(section);
     }
 }
 
-enum mode_what shadow_behind_ask(uint64_t address, struct mode_answer *answer)
+enum mode_what shadow_room_ask(uint64_t address, struct mode_answer *answer)
 {
     bool freed = false;
     unsigned section = epoch_enter();
     const struct buffer *b = (const struct buffer *)index_find(&buffers, address);
     if (b) {
-        *answer = (struct mode_answer){.base = b->range.base, .size = b->size};
+        *answer = (struct mode_answer){.base = b->base, .size = b->size};
         freed = atomic_load_explicit(&b->freed, memory_order_relaxed);
     }
     epoch_leave(section);
     return !b ? MODE_NOT_OURS : !freed && address - answer->base < answer->size ? MODE_BUFFER : MODE_AROUND;
 }
 
-void shadow_behind_after_fork(void)
+void shadow_room_after_fork(void)
 {
     lock_after_fork(&lock);
     slab_pool_after_fork(&pool);
