@@ -20,7 +20,11 @@
 #include "check/check_host.h"
 #include "context/context.h"
 
-enum { SHADOW_FORMER = 4 };
+enum {
+    SHADOW_FORMER = 4,
+    SHADOW_MEMORY_BITS = 47,  // addresses of memory are below 2^47
+};
+#define SHADOW_PAGE ((uint64_t)2 << 20)
 
 // Addresses that were reserved for a shadow: it starts at their first multiple of its size.
 struct shadow_place {
@@ -52,7 +56,12 @@ CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsign
                             uint64_t heap_bytes);
 void shadow_device_drop(struct shadow_device *d);  // the context has ended
 CUresult shadow_device_change(struct shadow_device *d, struct context *ctx,
-                              const struct check_shadow_change *c);
+                              const struct check_shadow_change *c);  // shadow_change.c
+// Makes sure that bytes of the shadow can be written, at d->write. *can: they can.
+CUresult shadow_device_prepare(struct shadow_device *d, struct context *ctx, uint64_t first, uint64_t last,
+                               bool *can);
+// Returns whether a whole piece describes addresses of --mode=pages.
+bool shadow_device_owns(const struct shadow_device *d, uint64_t piece);
 uint64_t shadow_device_bytes(const struct shadow_device *d);  // of memory that it takes
 
 #endif

@@ -65,10 +65,11 @@ done <"$T/shadow_errors.list"
 # memory, and before pinned memory.
 missed=' neighbour passed_far returned_far graph_memory loaded_variable loaded_constant by_variable '
 missed+=' into_the_next into_the_one_before '
-# Behind memory that moat does not place the device may find nothing mapped. What a pool does not announce may
-# not be used, so that `withdrawn` has no twin. The bad neighbour in the heap of kernels finds its results wrong.
-skipped=' check_memory/pinned check_memory/registered check_memory/mapped check_memory/imported check_memory/withdrawn '
-skipped+=' check_kheap/neighbour '
+# Behind memory that moat does not place, the device may find nothing mapped. What a pool does not announce
+# may not be used, so that `withdrawn` has no twin. The bad neighbour in the heap of kernels finds its
+# results wrong.
+skipped=' check_memory/pinned check_memory/registered check_memory/mapped check_memory/imported '
+skipped+=' check_memory/withdrawn check_kheap/neighbour '
 for program in check_errors check_kheap check_memory; do
     while IFS=$'\t' read -r name types; do
         [[ $missed != *" $name "* ]] || types=missed
