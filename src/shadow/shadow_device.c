@@ -8,6 +8,7 @@
 #include "core/guard.h"
 #include "kcheck/kcheck_judge.h"
 #include "kcheck/kcheck_shadow.h"
+#include "launch/launch_ring.h"
 #include "pages/pages_map.h"
 #include "shadow/shadow_pool.h"
 #include "track/track.h"
@@ -203,6 +204,18 @@ static CUresult map_all(struct shadow_device *d, struct context *ctx)
     return r;
 }
 
+// Unmaps the former places that only kernels may have used that have ended.
+static void drop_former(struct shadow_device *d)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < d->nformer; i++)
+        if (d->former[i].launches <= shadow_pool_launches_ended())
+            unmap_all(d, &d->former[i]);
+        else
+            d->former[kept++] = d->former[i];
+    d->nformer = kept;
+}
+
 // Maps everything once more, at other addresses, with a page that gets memory. Kernels that are running keep
 // the former ones. Returns false if that cannot be done: then the page is never written.
 static bool remake(struct shadow_device *d, struct context *ctx, uint64_t page)
@@ -210,8 +223,11 @@ static bool remake(struct shadow_device *d, struct context *ctx, uint64_t page)
     CUdeviceptr former = d->at;
     struct shadow_place place = d->place;
     uint64_t piece = page * PAGE / d->piece;
+    drop_former(d);
     if (d->nformer == SHADOW_FORMER)
         return false;
+    // Launches are counted before their kernels learn of the shadow.
+    place.launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
     d->at = 0;
     CUresult r = d->pieces[piece] ? CUDA_SUCCESS : make_fine(d, ctx, piece);
     if (!r)

@@ -30,6 +30,7 @@ enum {
 struct shadow_place {
     CUdeviceptr base;
     uint64_t size;
+    uint64_t launches;  // of a former one: those made so far may use it
 };
 
 struct shadow_device {

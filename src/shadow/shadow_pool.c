@@ -183,6 +183,11 @@ void shadow_pool_ended(uint64_t launches)
     ended = later(ended, launches);
 }
 
+uint64_t shadow_pool_launches_ended(void)
+{
+    return ended;
+}
+
 bool shadow_pool_due(struct shadow_pool_range *range)
 {
     while (pending_first < pending.len && pending.items[pending_first].launches <= ended) {

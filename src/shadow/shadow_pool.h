@@ -35,6 +35,7 @@ int shadow_pool_remove(uint64_t base, uint64_t end, uint64_t launches, uint32_t 
 
 // All launches up to this number have ended.
 void shadow_pool_ended(uint64_t launches);
+uint64_t shadow_pool_launches_ended(void);
 // Takes a range that is no longer pending. Returns false if there is none.
 bool shadow_pool_due(struct shadow_pool_range *range);
 

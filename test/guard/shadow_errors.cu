@@ -377,7 +377,9 @@ static void pool_pieces_in(char *pool, bool bad)
     static char wanted[N], seen[N];
     char *to = take<char>(N);
     unsigned random = 12345;
+    memset(wanted, 0, sizeof wanted);
     NEED(cudaMemset(pool, 'x', N));
+    wait();  // else kernels of other cases might use the pool
     for (int at = 0, gone = 0; at < N - 700; gone++) {
         random = random * 1103515245 + 12345;
         int size = 1 + (random >> 16) % 600, gap = (random >> 8) % 3 ? 0 : (random >> 20) % 400;
