@@ -72,7 +72,8 @@ echo "[$SECONDS s] classes: $passed passed, $failed failed"
 
 if [ "$device" = gpu ]; then
     start --mode=shadow --shadow-scale=8 | tee -a "$T/starts"
-    SHADOW_ROUNDS=2 SHADOW_REPEATS=8 timeout 150 bench/shadow-gpu.sh >"$T/times"
+    svg=${SECTION:+$(dirname "$SECTION")/shadow-gpu.svg}
+    SHADOW_SVG=$svg SHADOW_ROUNDS=2 SHADOW_REPEATS=8 timeout 150 bench/shadow-gpu.sh >"$T/times"
     cat "$T/times"
 fi
 if [ -n "${SECTION:-}" ] && [ -s "$T/times" ]; then
@@ -90,6 +91,8 @@ if [ -n "${SECTION:-}" ] && [ -s "$T/times" ]; then
         echo '```'
         echo
         cat "$T/times"
+        echo
+        echo '![time by encoding](shadow-gpu.svg)'
     } >"$SECTION"
 fi
 echo "[$SECONDS s] $passed passed, $failed failed"
