@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What checks add to code, without a GPU: for the kernels of bench/shadow_kernels.cu the instructions of PTX that
-# a warp executes, counted by the CPU device (--stats, without proofs), and their machine code and registers by
-# ptxas for sm_90, the judge left out. SECTION=FILE: the tables go there instead of into doc/results.md.
+# What checks add to code, without a GPU: for the kernels of bench/shadow_kernels.cu the instructions of PTX
+# that a warp executes, counted by the CPU device (--stats, without proofs), and their machine code and
+# registers by ptxas for sm_90, the judge left out. SECTION=FILE: the tables go there instead of into
+# doc/results.md.
 set -eu
 here=$(dirname "$0")
 for tool in nvcc ptxas readelf; do
@@ -81,13 +82,14 @@ table() {  # table WHAT FACTOR LABEL...: a row for each kernel; FACTOR 1: over t
 {
     echo '## Code of --mode=check and --mode=shadow'
     echo
-    echo 'Kernels without proofs; `256`, `128` and `8`: bytes of memory for a byte of the shadow; `unloaded`: 256, without' \
-        'the load. Instructions of PTX that warps execute, on small data, over those of the kernel itself:'
+    echo 'Kernels without proofs; `256`, `128` and `8`: bytes of memory for a byte of the shadow;' \
+        '`unloaded`: 256, without the load. Instructions of PTX that' \
+        'warps execute, on small data, over those of the kernel itself:'
     echo
     table executed 1 native check 256 128 unloaded
     echo
-    echo 'Instructions of machine code, by `ptxas` for sm_90, with the slow copies that run when something may be' \
-        'wrong, but without the judge:'
+    echo 'Instructions of machine code, by `ptxas` for sm_90, with the slow copies that run when something' \
+        'may be wrong, but without the judge:'
     echo
     table code 0 native check 256 128 8 unloaded
     echo

@@ -73,14 +73,14 @@ table() {  # table PATTERN: ratios of the kernels of such names, and their geome
             print ""
         }' "$T/rows"
 }
-echo 'Eight kernels, in microseconds as the driver compiles their PTX, and ratios to it: under `--mode=check`, and' \
-    'under `--mode=shadow` with proofs, and without, by the bytes of memory that a byte of the shadow describes,' \
-    'with its load and without.'
+echo 'Eight kernels, in microseconds as the driver compiles their PTX, and ratios to it: under' \
+    '`--mode=check`, and under `--mode=shadow` with proofs, and without, by the bytes of memory that a byte' \
+    'of the shadow describes, with its load and without.'
 echo
 table '^[^_]*(_naive|_tiled)?$'
 echo
-echo 'The same for kernels that read from one level of the memory, as fast as they can or each address from the one' \
-    'before:'
+echo 'The same for kernels that read from one level of the memory, as fast as they can or each address from' \
+    'the one before:'
 echo
 table '^(l1|l2|mem)_'
 # Over the bytes that a byte describes: means of the eight kernels, and the levels.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Eight small kernels of different habits, and six that read from one level of the memory (the first cache, the
-// second, or behind both) as fast as they can (_bw) or each address from the one before (_lat), for
+// Eight small kernels of different habits, and six that read from one level of the memory (the first cache,
+// the second, or behind both) as fast as they can (_bw) or each address from the one before (_lat), for
 // bench/shadow-gpu.sh: prints a line "NAME MICROSECONDS" for each, the least time of several launches.
 // shadow_kernels [REPEATS [SHIFT]]: sizes are divided by 2^SHIFT.
 #include <cstdio>

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 # shadow_memory.py TRACE LEVEL LEAST FACTOR: what redzones and shadow would add to the allocations of a trace
-# (bench/shadow_trace.c), of FACTOR times their sizes, in the way that the GASan paper simulates: memory without end, the first place that is
-# large enough, redzones of LEVEL percent of a buffer and at least LEAST bytes, one of which serves two
-# neighbours, and a byte of shadow for 256 bytes, as many as the next power of two. Prints PEAK OTHERS SHADOW:
-# the most bytes that the program has at a time, how far beyond them the buffers and redzones reach, and the
-# shadow. Sizes are rounded up to 256 bytes, and the whole to pages of 4 KiB.
-# shadow_memory.py --table LEVELS < ROWS: the table of bench/shadow-memory.sh; rows are NAME PEAK and, for each
-# level, OTHERS SHADOW of the simulation and of moat.
+# (bench/shadow_trace.c), of FACTOR times their sizes, in the way that the GASan paper simulates: memory
+# without end, the first place that is large enough, redzones of LEVEL percent of a buffer and at least LEAST
+# bytes, one of which serves two neighbours, and a byte of shadow for 256 bytes, as many as the next power of
+# two. Prints PEAK OTHERS SHADOW: the most bytes that the program has at a time, how far beyond them the
+# buffers and redzones reach, and the shadow. Sizes are rounded up to 256 bytes, and the whole to pages of 4
+# KiB.
+# shadow_memory.py --table LEVELS < ROWS: the table of bench/shadow-memory.sh; rows are NAME PEAK and, for
+# each level, OTHERS SHADOW of the simulation and of moat.
 import sys
 
 
@@ -58,7 +59,8 @@ def simulate(path, level, least, factor):
 
 def table(levels):
     rows = [line.split() for line in sys.stdin]
-    print('| program | bytes | ' + ' | '.join(f'{who} {l} %' for who in ('simulated', 'moat') for l in levels) + ' |')
+    heads = [f'{who} {level} %' for who in ('simulated', 'moat') for level in levels]
+    print('| program | bytes | ' + ' | '.join(heads) + ' |')
     print('| --- | ---: |' + ' ---: |' * (2 * len(levels)))
     percent = {}
     for row in rows:

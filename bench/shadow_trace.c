@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A library to be preloaded into a program with a shared runtime: it writes which memory the program allocates
-// and frees to the file that SHADOW_TRACE names, for bench/shadow-memory.sh, a line for each call:
+// A library to be preloaded into a program with a shared runtime: it writes which memory the program
+// allocates and frees to the file that SHADOW_TRACE names, for bench/shadow-memory.sh, a line for each call:
 //   a ADDRESS BYTES KIND     device, managed, or pinned
 //   f ADDRESS
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Managed and pinned memory of --mode=shadow: the driver is asked for more, a page before the buffer and its
-// redzone behind it. The driver uses the addresses of freed memory again, so it is kept for a while
-// (--shadow-quarantine). A freed buffer is forbidden in the shadow, known to no query, and given back when
-// others have been freed after it or memory is needed.
+// redzone behind it. The driver uses the addresses of freed memory again, so moat keeps such memory for a
+// while (--shadow-quarantine). A freed buffer is forbidden in the shadow, known to no query, and given back
+// when others have been freed after it or memory is needed.
 #ifndef MOAT_SHADOW_SHADOW_ROOM_H
 #define MOAT_SHADOW_SHADOW_ROOM_H
 

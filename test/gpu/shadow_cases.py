@@ -49,7 +49,8 @@ def main():
             passed += 1
         else:
             failed += 1
-            print(f'FAIL {which} {name}: reported {said or "nothing"}, expected {types if not silent else "nothing"}')
+            wanted = 'nothing' if silent else types
+            print(f'FAIL {which} {name}: reported {said or "nothing"}, expected {wanted}')
     for name, kinds in found.items():
         failed += 1
         print(f'FAIL {which}: {kinds} in no case ({name})')

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# --mode=shadow on a real GPU, in some two minutes: the cases of test/guard/shadow_errors.cu and their twins, all
-# of them in one process for each way of proving, random kernels of the classes that redzones can see, what
-# starting costs, and small kernels measured (bench/shadow-gpu.sh). What a text costs to compile is paid once:
-# a first process fills the cache. SECTION names a file for the results, if any. SHADOW_DEVICE=cpu tries the
-# script where there is no GPU, without the measurements.
+# --mode=shadow on a real GPU, in some two minutes: the cases of test/guard/shadow_errors.cu and their twins,
+# all of them in one process for each way of proving, random kernels of the classes that redzones can see,
+# what starting costs, and small kernels measured (bench/shadow-gpu.sh). What a text costs to compile is paid
+# once: a first process fills the cache. SECTION names a file for the results, if any. SHADOW_DEVICE=cpu
+# tries the script where there is no GPU, without the measurements.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 device=${SHADOW_DEVICE:-gpu}
@@ -16,8 +16,8 @@ trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache T device
 passed=0 failed=0
 
-nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared -L"$BUILD/lib/moat" -Iinclude \
-    -o "$T/shadow_errors" test/guard/shadow_errors.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared -L"$BUILD/lib/moat" \
+    -Iinclude -o "$T/shadow_errors" test/guard/shadow_errors.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
 "$MOAT" --device="$device" --mode=off "$T/shadow_errors" list >"$T/list" 2>/dev/null </dev/null
 echo "[$SECONDS s] compiled"
 
@@ -39,8 +39,9 @@ all() {  # all good|bad on|off
     echo "status $?" >>"$T/all.$1.$2"
 }
 random() {  # random CLASS on|off
-    timeout 100 "$MOAT" --device="$device" --mode=shadow --proofs="$2" --format=json --log-file="$T/json.$1.$2" \
-        --print-limit=0 "$BUILD/tool/check_classes" 23 30 "$1" >"$T/plan.$1.$2" 2>"$T/err.$1.$2" </dev/null
+    timeout 100 "$MOAT" --device="$device" --mode=shadow --proofs="$2" --format=json \
+        --log-file="$T/json.$1.$2" --print-limit=0 "$BUILD/tool/check_classes" 23 30 "$1" \
+        >"$T/plan.$1.$2" 2>"$T/err.$1.$2" </dev/null
     python3 test/guard/check_compare.py "$T/plan.$1.$2" "$T/json.$1.$2" >"$T/compared.$1.$2" 2>&1
     echo "status $?" >>"$T/compared.$1.$2"
 }
