@@ -91,7 +91,7 @@ NO_TOOLS  = $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(wildcard $(UNSCRIPTED:%=te
 	$(if $(SCRIPTED),$(filter-out $(SCRIPTED:%=test/%/%),$(TOOLSRC)))))
 FUZZERS  := $(patsubst test/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
 # Some need NVIDIA's CUPTI: bench/cupti_library compiles them where that is.
-BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(filter-out bench/um_faults.c bench/kernel_times.c,$(wildcard bench/*.c)))
+BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(filter-out bench/um_faults.c bench/kernel_times.c bench/shadow_trace.c,$(wildcard bench/*.c)))
 
 VARIANT := $(MAKE) --no-print-directory
 PLAIN   := $(VARIANT) BUILD=$(BUILD) WERROR=1

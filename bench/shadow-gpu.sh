@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What --mode=shadow costs kernels: eight small ones (shadow_kernels.cu), as the driver compiles their PTX,
+# What --mode=shadow costs kernels: small ones (shadow_kernels.cu), as the driver compiles their PTX,
 # under --mode=check, and under --mode=shadow by encoding, with the load of the shadow and without, with
 # proofs and without. SHADOW_ROUNDS rounds in turns, the least time of each. Prints a table of ratios over the
 # first column. SHADOW_DEVICE=cpu SHADOW_SHIFT=12 tries the script where there is no GPU.
@@ -40,24 +40,56 @@ for ((i = 0; i < ROUNDS; i++)); do
         run "$scale-unloaded" --mode=shadow --proofs=off --shadow-scale=$scale --shadow-load=no
     done
 done
-awk '
-    { key = $1 SUBSEP $2; if (!($1 in labels)) { labels[$1]; label[++nl] = $1 }
-      if (!($2 in names)) { names[$2]; name[++nn] = $2 }
-      if (!(key in least) || $3 < least[key]) least[key] = $3 }
-    END {
-        printf "| kernel | native us |"; for (l = 2; l <= nl; l++) printf " %s |", label[l]; print ""
-        printf "| --- | ---: |"; for (l = 2; l <= nl; l++) printf " ---: |"; print ""
-        for (n = 1; n <= nn; n++) {
-            base = least["native", name[n]]
-            printf "| %s | %.1f |", name[n], base
-            for (l = 2; l <= nl; l++) {
-                v = least[label[l], name[n]]
-                if (v > 0 && base > 0) { printf " %.3f |", v / base; sum[l] += log(v / base); count[l]++ }
-                else printf " |"
-            }
-            print ""
+table() {  # table PATTERN: ratios of the kernels of such names, and their geometric mean, to $T/means too
+    awk -v pattern="$1" -v means="$T/means" '
+        $2 !~ pattern { next }
+        {
+            key = $1 SUBSEP $2; if (!($1 in labels)) { labels[$1]; label[++nl] = $1 }
+            if (!($2 in names)) { names[$2]; name[++nn] = $2 }
+            if (!(key in least) || $3 < least[key]) least[key] = $3
         }
-        printf "| geometric mean | |"
-        for (l = 2; l <= nl; l++) if (count[l]) printf " %.3f |", exp(sum[l] / count[l]); else printf " |"
-        print ""
-    }' "$T/rows"
+        END {
+            printf "| kernel | native us |"; for (l = 2; l <= nl; l++) printf " %s |", label[l]; print ""
+            printf "| --- | ---: |"; for (l = 2; l <= nl; l++) printf " ---: |"; print ""
+            for (n = 1; n <= nn; n++) {
+                base = least["native", name[n]]
+                printf "| %s | %.1f |", name[n], base
+                for (l = 2; l <= nl; l++) {
+                    v = least[label[l], name[n]]
+                    if (v > 0 && base > 0) {
+                        printf " %.3f |", v / base
+                        sum[l] += log(v / base)
+                        count[l]++
+                        print label[l], name[n], v / base >>means
+                    } else printf " |"
+                }
+                print ""
+            }
+            printf "| geometric mean | |"
+            for (l = 2; l <= nl; l++) if (count[l]) {
+                printf " %.3f |", exp(sum[l] / count[l])
+                print label[l], "mean", exp(sum[l] / count[l]) >>means
+            } else printf " |"
+            print ""
+        }' "$T/rows"
+}
+echo 'Eight kernels, in microseconds as the driver compiles their PTX, and ratios to it: under' \
+    '`--mode=check`, and under `--mode=shadow` with proofs, and without, by the bytes of memory that a byte' \
+    'of the shadow describes, with its load and without.'
+echo
+table '^[^_]*(_naive|_tiled)?$'
+echo
+echo 'The same for kernels that read from one level of the memory, as fast as they can or each address from' \
+    'the one before:'
+echo
+table '^(l1|l2|mem)_'
+# Over the bytes that a byte describes: means of the eight kernels, and the levels.
+if [ -n "${SHADOW_SVG:-}" ]; then
+    awk -v OFS='\t' '
+        { scale = $1; way = sub(/-unloaded$/, "", scale) ? "not loaded" : "loaded" }
+        scale !~ /^(256|128|8)$/ { next }
+        $2 == "mean" && !(($1, "mean") in seen) { seen[$1, "mean"]; print "eight kernels, " way, scale, $3 }
+        $2 ~ /^(l1|l2|mem)_lat$/ { sub(/_lat/, "", $2); print $2 " latency, " way, scale, $3 }
+    ' "$T/means" | python3 "$here/canary_plot.py" 'Time under --mode=shadow without proofs' \
+        'bytes of memory for a byte of the shadow' 'times native' >"$SHADOW_SVG"
+fi

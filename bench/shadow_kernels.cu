@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Eight small kernels of different habits, for bench/shadow-gpu.sh: prints a line "NAME MICROSECONDS" for
-// each, the least time of several launches. shadow_kernels [REPEATS [SHIFT]]: sizes are divided by 2^SHIFT.
+// Eight small kernels of different habits, and six that read from one level of the memory (the first cache,
+// the second, or behind both) as fast as they can (_bw) or each address from the one before (_lat), for
+// bench/shadow-gpu.sh: prints a line "NAME MICROSECONDS" for each, the least time of several launches.
+// shadow_kernels [REPEATS [SHIFT]]: sizes are divided by 2^SHIFT.
 #include <cstdio>
 #include <cstdlib>
 #include <cstdint>
@@ -103,6 +105,31 @@ __global__ void vectors(const float4 *a, float4 *c, size_t n)
     }
 }
 
+// Each block reads its own `words` of memory over and over, or, if `shared`, all read the same ones.
+__global__ void read_often(const uint32_t *from, uint32_t *to, uint32_t words, int rounds, bool shared)
+{
+    const uint32_t *at = from + (shared ? 0 : (size_t)blockIdx.x * words);
+    uint32_t sum = 0;
+    for (int r = 0; r < rounds; r++)
+        for (uint32_t i = threadIdx.x; i < words; i += blockDim.x)
+            sum += at[shared ? (i + blockIdx.x * 1024) % words : i];
+    to[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+// Every 32nd word leads 32 words on, so that each step needs another line.
+__global__ void ring(uint32_t *a, uint32_t words)
+{
+    for (uint32_t i = threadIdx.x * 32; i < words; i += blockDim.x * 32)
+        a[i] = (i + 32) % words;
+}
+
+__global__ void follow(const uint32_t *next, uint32_t *to, int steps, uint32_t at)
+{
+    for (int i = 0; i < steps; i++)
+        at = next[at];
+    *to = at;
+}
+
 static int repeats = 10;
 static cudaEvent_t from, to;
 
@@ -149,6 +176,31 @@ int main(int argc, char **argv)
     measure("chase", [&] { chase<<<64, 256>>>(index, bins, 200, uint32_t(n)); });
     measure("histogram", [&] { histogram<<<blocks, 256>>>(index, bins, n); });
     measure("vectors", [&] { vectors<<<blocks / 4, 256>>>((float4 *)a, (float4 *)c, n / 4); });
+    static const struct {
+        const char *bandwidth, *latency;
+        uint32_t words, ring_words;  // read by each block, or by all; in the ring
+        bool shared;
+    } levels[] = {{"l1_bw", "l1_lat", 4096, 4096, false},
+                  {"l2_bw", "l2_lat", 2 << 20, 2 << 20, true},
+                  {"mem_bw", "mem_lat", 128 << 10, 60 << 20, false}};
+    for (const auto &l : levels) {
+        uint32_t words = l.words >> (l.words > 4096 ? shift : 0),
+                 many = l.ring_words >> (shift ? shift + 2 : 0);
+        uint32_t count = shift ? 4 : 512;
+        measure(l.bandwidth, [&] {
+            read_often<<<count, 256>>>((uint32_t *)a, bins, words,
+                                       l.shared          ? 1
+                                       : l.words == 4096 ? 64
+                                                         : 1,
+                                       l.shared);
+        });
+        many = many < 4096 ? 4096 : many;
+        ring<<<1, 256>>>((uint32_t *)c, many);
+        // Each launch goes on where the last one ended: behind both caches no line is read twice.
+        uint32_t steps = shift ? 100 : 4096, launches = 0;
+        measure(l.latency,
+                [&] { follow<<<1, 1>>>((uint32_t *)c, bins, int(steps), launches++ * steps * 32 % many); });
+    }
     NEED(cudaDeviceSynchronize());
     return 0;
 }

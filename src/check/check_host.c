@@ -16,6 +16,7 @@
 #include "launch/kernel_fault.h"
 #include "launch/launch_ring.h"
 #include "track/guard_report.h"
+#include "track/stack.h"
 #include "track/track.h"
 
 // Our data of a module's row.
@@ -97,11 +98,12 @@ static void change_block(struct change *c, uint64_t base, uint64_t size, bool li
                                              .per_thread = c->per_thread};
 }
 
-static CUresult flush_shadow(struct check_device *d, struct context *ctx, const struct change *c)
+static CUresult flush_shadow(struct check_device *d, struct context *ctx,
+                             const struct check_shadow_change *change)
 {
-    if (!check_host_shadow || !d->shadow || !c->shadow.size)
+    if (!check_host_shadow || !d->shadow || !change->size)
         return CUDA_SUCCESS;
-    CUresult r = check_host_shadow->change(context_number(ctx), ctx, &c->shadow);
+    CUresult r = check_host_shadow->change(context_number(ctx), ctx, change);
     CUdeviceptr at = check_host_shadow->at(context_number(ctx));
     d->version += at != d->shadow;
     d->shadow = at;
@@ -114,7 +116,7 @@ static void flush_one(struct check_device *d, struct context *ctx, void *argumen
     unsigned version = d->version;
     if (c->ordered && c->freed && ctx != c->current)
         return;
-    CUresult r = flush_shadow(d, ctx, c);
+    CUresult r = flush_shadow(d, ctx, &c->shadow);
     if (d->version != version)
         atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
     if (!r && c->ordered && ctx == c->current && check_device_flush_in(d, table, c->stream, c->per_thread))
@@ -191,6 +193,17 @@ static void flush(struct change *c)
     check_table_clean(table);
 }
 
+void check_host_shadow_change(const struct check_shadow_change *change)
+{
+    struct change c = {.shadow = *change};
+    if (!check_host_on)
+        return;
+    lock_take(&lock);
+    if (!broken)
+        flush(&c);
+    lock_give(&lock);
+}
+
 // Memory of graphs. When it is valid is not known, and blocks of one graph, or of one after the other, may
 // share addresses: then they are one block. It stays live until other memory is there, since a graph that
 // is launched again allocates the same addresses again.
@@ -240,6 +253,48 @@ static unsigned flags_of(enum track_family family)
     }
 }
 
+// Makes the shadow of what kernels that have ended by now could use. Requires the lock.
+static void flush_due(void)
+{
+    struct change c = {.ordered = false};
+    while (check_host_shadow && !broken && check_host_shadow->due(&c.shadow))
+        flush(&c);
+}
+
+// A block may have become a pool. Requires the lock.
+static void note_pool(int err, uint64_t pool)
+{
+    if (err)
+        give_up("no memory for announced blocks");
+    if (pool)
+        check_table_pool(table, pool);
+}
+
+static void add_piece(const struct track_copy *b, struct change *c)
+{
+    uint64_t pool = 0;
+    int err = check_host_shadow->piece(b, &c->shadow, &pool);
+    note_pool(err, pool);
+}
+
+static void pool_changed(uint64_t base, uint64_t end, bool is_one)
+{
+    struct change c = {.ordered = false};
+    uint64_t pool = 0;
+    if (!check_host_on || !check_host_shadow)
+        return;
+    int saved = errno;
+    lock_take(&lock);
+    if (!broken) {
+        int err = check_host_shadow->pool(base, end, is_one, &c.shadow, &pool);
+        note_pool(err, pool);
+        flush(&c);
+        flush_due();
+    }
+    lock_give(&lock);
+    errno = saved;
+}
+
 static void made(const struct track_copy *b)
 {
     struct check_table_block add = {b->base, b->size, b->facts.serial, flags_of(b->facts.family)};
@@ -250,8 +305,13 @@ static void made(const struct track_copy *b)
     if (!check_host_on)
         return;
     int saved = errno;
-    change_block(&c, b->base, b->facts.family == TRACK_ANNOUNCED ? 0 : b->size, true);
+    bool piece = b->facts.family == TRACK_ANNOUNCED;
+    change_block(&c, b->base, piece ? 0 : b->size, true);
     lock_take(&lock);
+    if (check_host_shadow && !broken && piece)
+        add_piece(b, &c);
+    else if (check_host_shadow && b->facts.family != TRACK_REGISTERED)
+        check_host_shadow->replaced(b->base, b->base + b->size);
     if (b->facts.family == TRACK_GRAPH) {
         add = add_graph_block(b->base, b->size);
     } else if (graph_blocks.len && b->facts.family != TRACK_ANNOUNCED) {
@@ -260,8 +320,16 @@ static void made(const struct track_copy *b)
     }
     if (!broken && check_table_add(table, &add) != -EINVAL)
         flush(&c);
+    flush_due();
     lock_give(&lock);
     errno = saved;
+}
+
+// Of a freed block that was a pool nothing is left to be taken back.
+static void forget_pools(const struct change *c)
+{
+    if (check_host_shadow && c->shadow.size)
+        check_host_shadow->replaced(c->shadow.base, c->shadow.base + c->shadow.size);
 }
 
 static void freed(uint64_t base, uint64_t serial)
@@ -278,8 +346,10 @@ static void freed(uint64_t base, uint64_t serial)
         epoch_leave(section);
     }
     lock_take(&lock);
-    if (!broken && check_table_mark(table, base, serial))
+    if (!broken && check_table_mark(table, base, serial)) {
+        forget_pools(&c);
         flush(&c);
+    }
     lock_give(&lock);
     errno = saved;
 }
@@ -290,10 +360,13 @@ static void withdrawn(uint64_t base, uint64_t end)
     if (!check_host_on)
         return;
     int saved = errno;
+    uint32_t stack = check_host_shadow ? stack_capture(NULL, (unsigned)guard.options.stack_depth) : 0;
     lock_take(&lock);
     if (!broken) {
         check_table_withdraw(table, base, end);
+        note_pool(check_host_shadow ? check_host_shadow->taken_back(base, end, stack) : 0, 0);
         flush(&c);
+        flush_due();
     }
     lock_give(&lock);
     errno = saved;
@@ -332,8 +405,10 @@ void check_host_free_in_order(uint64_t base, CUstream stream, bool per_thread)
         return;
     int saved = errno;
     lock_take(&lock);
-    if (!broken && check_table_mark(table, base, serial))
+    if (!broken && check_table_mark(table, base, serial)) {
+        forget_pools(&c);
         flush(&c);
+    }
     lock_give(&lock);
     errno = saved;
 }
@@ -344,16 +419,43 @@ void check_host_waited(uint64_t ended)
         return;
     lock_take(&lock);
     check_table_launches(table, atomic_load_explicit(&launch_ring.count, memory_order_relaxed), ended);
+    if (check_host_shadow)
+        check_host_shadow->ended(ended);
+    flush_due();
     lock_give(&lock);
 }
 
 // --- contexts ----------------------------------------------------------------------------------------------
 
+// Finds out where the heap of malloc in kernels is; if it has moved, all variables are set again. In a shadow
+// it is forbidden: so all accesses of it are judged, by the heap's own lists.
+static void find_heap(struct context *ctx, struct check_device *d)
+{
+    uint64_t bytes, heap = kheap_host_found(ctx, &bytes);
+    if (heap == d->heap && bytes == d->heap_bytes)
+        return;
+    struct check_shadow_change former = {
+        .base = d->heap, .size = d->heap ? d->heap_bytes : 0, .what = CHECK_SHADOW_RANGE, .live = true};
+    struct check_shadow_change now = {
+        .base = heap, .size = heap ? bytes : 0, .what = CHECK_SHADOW_RANGE, .live = false};
+    CUresult r = flush_shadow(d, ctx, &former);
+    if (!r)
+        r = flush_shadow(d, ctx, &now);
+    if (r)
+        give_up("the shadow of malloc in kernels could not be set");
+    d->heap = heap;
+    d->heap_bytes = bytes;
+    d->version++;
+}
+
 static void make(struct check_device *d, struct context *ctx)
 {
     CUresult r = check_device_make(d, ctx, table, guard.options.on_error == OPTION_ON_ERROR_TRAP);
+    if (!r)
+        find_heap(ctx, d);
     if (!r && check_host_shadow)
-        r = check_host_shadow->make(context_number(ctx), ctx, &d->shadow);
+        r = check_host_shadow->make(context_number(ctx), ctx, d->heap, d->heap ? d->heap_bytes : 0,
+                                    &d->shadow);
     if (!r) {
         used = used > context_number(ctx) ? used : context_number(ctx) + 1;
         set_stage(d, CHECK_DEVICE_READY);
@@ -497,17 +599,6 @@ static void set_variables(struct context *ctx, CUcontext context, const struct c
         }
     }
     modules_give(client, all);
-}
-
-// Finds out where the heap of malloc in kernels is; if it has moved, all variables are set again.
-static void find_heap(const struct context *ctx, struct check_device *d)
-{
-    uint64_t bytes, heap = kheap_host_found(ctx, &bytes);
-    if (heap == d->heap && bytes == d->heap_bytes)
-        return;
-    d->heap = heap;
-    d->heap_bytes = bytes;
-    d->version++;
 }
 
 uint64_t check_host_heap(uint64_t *bytes)
@@ -719,7 +810,7 @@ bool check_host_is_checked(const void *handle)
 
 // --- start -------------------------------------------------------------------------------------------------
 
-static const struct track_listener listener = {made, freed, withdrawn, divided};
+static const struct track_listener listener = {made, freed, withdrawn, divided, pool_changed};
 
 int check_host_start(void)
 {

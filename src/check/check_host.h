@@ -15,28 +15,45 @@
 #include "check/check_device.h"
 #include "pass/pass_check.h"
 #include "rewrite/rewrite.h"
+#include "track/track.h"
 
 // What --mode=shadow keeps beside the table: one shadow for each context, by its number (context_number).
 // Called with the lock of check_host.c held, and the context current.
 struct check_shadow_change {
     uint64_t base, size;  // of a block; size 0: the shadow does not change
-    bool live;            // else freed
-    bool ordered;         // in the order of a stream, if the block is freed
+    enum { CHECK_SHADOW_BLOCK, CHECK_SHADOW_PIECES, CHECK_SHADOW_RANGE } what;
+    bool live;     // BLOCK and RANGE: else nothing in it may be accessed
+    bool ordered;  // in the order of a stream, if the block is freed
     CUstream stream;
     bool per_thread;
 };
 struct check_shadow {
     unsigned shift;  // see kcheck_shadow.h
-    // Makes the shadow of all blocks that are live. *at: its address for kernels.
-    CUresult (*make)(unsigned number, struct context *ctx, CUdeviceptr *at);
+    // Makes the shadow of all blocks that are live, and of the heap of malloc in kernels, if it has bytes.
+    // *at: its address for kernels.
+    CUresult (*make)(unsigned number, struct context *ctx, uint64_t heap, uint64_t bytes, CUdeviceptr *at);
     // Not ordered: complete when it returns.
     CUresult (*change)(unsigned number, struct context *ctx, const struct check_shadow_change *c);
     CUdeviceptr (*at)(unsigned number);  // its address now, which a change may have changed
     void (*gone)(unsigned number);       // the context has ended, or could not be prepared
+    // Pools: memory that is handed out in blocks that are announced. Each sets *c to what the shadow has to
+    // be made anew for. They return 0 or -ENOMEM. *pool: an address in a block that has become a pool; 0:
+    // none has. `due` is called until it returns false.
+    int (*pool)(uint64_t base, uint64_t end, bool is_one, struct check_shadow_change *c, uint64_t *pool);
+    int (*piece)(const struct track_copy *piece, struct check_shadow_change *c, uint64_t *pool);
+    int (*taken_back)(uint64_t base, uint64_t end, uint32_t stack);
+    void (*ended)(uint64_t launches);
+    bool (*due)(struct check_shadow_change *c);
+    void (*replaced)(uint64_t base, uint64_t end);  // another block is there, or none
+    // Copies the announced block that an access of a pool is to be reported with.
+    bool (*near)(uint64_t address, struct track_copy *piece);
     // Writes a sentence with the bytes around an address.
     void (*text)(uint64_t address, char *text, size_t size);
 };
 extern const struct check_shadow *check_host_shadow;  // set before the start; NULL: there is none
+
+// Changes the shadow in all contexts.
+void check_host_shadow_change(const struct check_shadow_change *change);
 
 int check_host_start(void);  // 0 or -ENOMEM
 void check_host_after_fork(void);

@@ -155,20 +155,27 @@ static void add_start(struct guard_finding *f)
 }
 
 // Adds the buffer whose redzone an access is in: the one that it starts in, or the nearest one that is live,
-// unless the freed one that the record names is nearer.
+// unless the one that the record names, and that may have been freed before or since, is nearer.
 static void add_redzone(struct guard_finding *f, const struct context *ctx, uint64_t base, uint64_t size)
 {
-    add_start(f);
+    if (check_host_shadow && check_host_shadow->near(f->address, &f->buffers[0]))
+        f->nbuffers = 1;
+    else
+        add_start(f);
     if (f->nbuffers)
         return;
-    struct guard_finding freed = {.address = f->address};
-    if (size & KCHECK_FREED)
-        add_block(&freed, ctx, base, size);
+    struct guard_finding there = {.address = f->address};
+    unsigned section = epoch_enter();
+    const struct track_block *b = base ? NULL : track_freed(f->address - 1);
+    if (b)  // it ends there, and was freed since
+        base = b->range.base, size = b->range.size;
+    epoch_leave(section);
+    add_block(&there, ctx, base, size);
     uint64_t end = base + (size & KCHECK_SIZE), far = f->address - end;
-    bool named = freed.nbuffers && f->address >= end;
+    bool named = there.nbuffers && f->address >= end;
     add_nearest(f, named && far < REDZONE ? far + 1 : REDZONE, named && far < REDZONE ? far : REDZONE, NULL);
     if (!f->nbuffers && named)
-        f->buffers[f->nbuffers++] = freed.buffers[0];
+        f->buffers[f->nbuffers++] = there.buffers[0];
 }
 
 // Describes an access that has ended its kernel.
@@ -255,7 +262,9 @@ static enum report_type type_of(const struct error_ring_record *r, const struct 
                : site && site->space == PASS_CHECK_IN_LOCAL ? REPORT_LOCAL_OVERFLOW
                                                             : REPORT_GLOBAL_OVERFLOW;
     default:
-        return !f->nbuffers                      ? REPORT_WILD_ACCESS
+        return !f->nbuffers ? REPORT_WILD_ACCESS
+               : f->buffers[0].freed && f->address - f->buffers[0].base < f->buffers[0].size
+                   ? REPORT_USE_AFTER_FREE
                : f->address < f->buffers[0].base ? REPORT_HEAP_UNDERFLOW
                                                  : REPORT_HEAP_OVERFLOW;
     }
@@ -441,11 +450,11 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         f.note = "a kernel had freed it before";
     if (r->kind == KCHECK_BAD_FREE)
         f.note = "a kernel passed a pointer to free that malloc never returned";
-    if (r->kind == KCHECK_IN_HEAP)
+    if (r->kind == KCHECK_IN_HEAP && !f.nbuffers)
         f.note = "it is in the heap of malloc in kernels, and in no buffer of it";
     f.type = type_of(r, &f, site);
     static char bytes[200];  // under the lock
-    if (check_host_shadow && !placed) {
+    if (check_host_shadow && !placed && !is_in_heap(ctx, r->address)) {
         check_host_shadow->text(f.address, bytes, sizeof bytes);
         f.more[6] = bytes;
     }

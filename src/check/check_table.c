@@ -19,7 +19,7 @@ struct entry {
     uint64_t base, size;  // size without flags
     uint64_t serial;
     uint32_t record;
-    bool freed, loose, forgotten;  // the last: when it ends
+    bool freed, loose, pool, forgotten;  // the last: when it ends
 };
 
 struct entries {
@@ -294,7 +294,8 @@ static struct entries *level_of(struct chunk *c, bool inner)
 
 static uint64_t flagged(const struct entry *e)
 {
-    return e->size | (e->freed ? KCHECK_FREED : 0) | (e->loose ? KCHECK_LOOSE : 0);
+    return e->size | (e->freed ? KCHECK_FREED : 0) | (e->loose ? KCHECK_LOOSE : 0) |
+           (e->pool ? KCHECK_POOL : 0);
 }
 
 static uint32_t slot_of(const struct chunk *c, uint64_t offset)
@@ -484,6 +485,20 @@ int check_table_add(struct check_table *t, const struct check_table_block *b)
             fill_chunk(t, number, b->base, end, b->flags & CHECK_TABLE_ORDERED);
     }
     return t->failed ? -ENOMEM : 0;
+}
+
+void check_table_pool(struct check_table *t, uint64_t address)
+{
+    struct chunk *c = address >> KCHECK_ADDRESS_BITS ? NULL : chunk_at(t, address >> KCHECK_CHUNK_BITS);
+    const struct entry *found = c ? overlapping(&c->outer, address, address + 1) : NULL;
+    if (!found || t->failed)
+        return;
+    uint64_t base = found->base, end = base + found->size;
+    EACH_CHUNK(number, base, end)
+    {
+        overlapping(&chunk_at(t, number)->outer, base, end)->pool = true;
+        fill_chunk(t, number, base, end, false);
+    }
 }
 
 // Sets FREED in the record of a slot, or in the entry of its list.

@@ -64,6 +64,8 @@ int check_table_add(struct check_table *t, const struct check_table_block *b);
 // Marks a block as freed, or forgets it (CHECK_TABLE_FORGOTTEN). Returns false if it is not the live block
 // with that base and serial.
 bool check_table_mark(struct check_table *t, uint64_t base, uint64_t serial);
+// Marks the outer block at an address as one that is handed out in inner blocks: KCHECK_POOL.
+void check_table_pool(struct check_table *t, uint64_t address);
 // Forgets the inner blocks that overlap the range.
 int check_table_withdraw(struct check_table *t, uint64_t base, uint64_t end);
 // Divides chunks for blocks of which each lies in its own `stride` bytes, a multiple of 256, from base on.

@@ -560,7 +560,7 @@ bool fence_host_limit(CUlimit limit, size_t *value)
 
 // --- start -------------------------------------------------------------------------------------------------
 
-static const struct track_listener listener = {made, freed, withdrawn, divided};
+static const struct track_listener listener = {made, freed, withdrawn, divided, NULL};
 
 int fence_host_start(void)
 {

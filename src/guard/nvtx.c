@@ -59,6 +59,21 @@ static int find_heap(uint64_t base)
     return -1;
 }
 
+// Returns where a heap ends, and its base.
+static uint64_t bounds_of(int heap, uint64_t *base)
+{
+    uint64_t end, size = atomic_load_explicit(&heaps[heap].size, memory_order_relaxed);
+    *base = atomic_load_explicit(&heaps[heap].base, memory_order_relaxed);
+    return __builtin_add_overflow(*base, size, &end) ? UINT64_MAX : end;
+}
+
+static void set_pool(int heap, bool is_one)
+{
+    uint64_t base, end = bounds_of(heap, &base);
+    if (end > base)
+        track_pool(base, end, is_one);
+}
+
 static void *heap_register(void *domain, const struct nvtx_api_heap *desc)
 {
     const struct nvtx_api_range *range = desc ? desc->range : NULL;
@@ -80,15 +95,13 @@ static void *heap_register(void *domain, const struct nvtx_api_heap *desc)
     }
     atomic_store_explicit(&heaps[i].size, range->size, memory_order_relaxed);
     atomic_store_explicit(&heaps[i].name, keep_text(desc->text_type, desc->text), memory_order_relaxed);
+    set_pool(i, true);
     return handle;
 }
 
 static void withdraw_all(int heap)
 {
-    uint64_t base = atomic_load_explicit(&heaps[heap].base, memory_order_relaxed), end;
-    uint64_t size = atomic_load_explicit(&heaps[heap].size, memory_order_relaxed);
-    if (__builtin_add_overflow(base, size, &end))
-        end = UINT64_MAX;
+    uint64_t base, end = bounds_of(heap, &base);
     if (end > base)
         track_withdraw_range(base, end);
 }
@@ -106,6 +119,7 @@ static void heap_unregister(void *domain, void *heap)
     if (i < 0)
         return;
     withdraw_all(i);
+    set_pool(i, false);
     atomic_store_explicit(&heaps[i].base, 0, memory_order_relaxed);
 }
 

@@ -266,7 +266,7 @@ static enum mode_order waited_for(bool everything)
 }
 
 WAIT(cuCtxSynchronize, is_alone(), (void), ())
-WAIT(cuCtxSynchronize_v2, false, (CUcontext c), (c))
+WAIT(cuCtxSynchronize_v2, is_alone(), (CUcontext c), (c))
 WAIT(cuStreamSynchronize, false, (CUstream q), (q))
 WAIT(cuStreamSynchronize_ptsz, false, (CUstream q), (q))
 WAIT(cuEventSynchronize, false, (CUevent e), (e))

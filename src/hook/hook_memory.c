@@ -96,6 +96,8 @@ CUresult hook_cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned flag
     CUresult r;
     if (!by_mode(&a, pointer, &r))
         r = guard.real.cuMemAllocManaged(pointer, size, flags);
+    if (hook_reclaim(r))
+        r = guard.real.cuMemAllocManaged(pointer, size, flags);
     return made(r, TRACK_MANAGED, DRIVER_cuMemAllocManaged, r ? 0 : *pointer, size);
 }
 
@@ -115,6 +117,8 @@ CUresult hook_cuMemAllocHost_v2(void **pointer, size_t size)
     CUresult r;
     if (!host_by_mode(size, NULL, pointer, &r))
         r = guard.real.cuMemAllocHost_v2(pointer, size);
+    if (hook_reclaim(r))
+        r = guard.real.cuMemAllocHost_v2(pointer, size);
     return made(r, TRACK_PINNED, DRIVER_cuMemAllocHost_v2, r ? 0 : (uintptr_t)*pointer, size);
 }
 
@@ -122,6 +126,8 @@ CUresult hook_cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 {
     CUresult r;
     if (!host_by_mode(size, &flags, pointer, &r))
+        r = guard.real.cuMemHostAlloc(pointer, size, flags);
+    if (hook_reclaim(r))
         r = guard.real.cuMemHostAlloc(pointer, size, flags);
     return made(r, TRACK_PINNED, DRIVER_cuMemHostAlloc, r ? 0 : (uintptr_t)*pointer, size);
 }

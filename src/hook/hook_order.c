@@ -3,6 +3,7 @@
 // sees: mode_order. Modes hear of each before and after it, since other threads may launch in between.
 #include "core/guard.h"
 #include "hook/hook.h"
+#include "mode/mode.h"
 
 #define ORDER(symbol, what, parameters, arguments) \
     CUresult hook_##symbol parameters              \
@@ -34,9 +35,23 @@ ORDERS(cuStreamAddCallback, MODE_ORDER_ALL, (CUstream q, CUstreamCallback f, voi
 ORDER(cuStreamDestroy, MODE_ORDER_ALL, (CUstream q), (q))
 ORDER(cuStreamDestroy_v2, MODE_ORDER_ALL, (CUstream q), (q))
 
+// Returns whether this is all of a buffer that has surroundings: the driver attaches whole allocations only.
+static bool is_whole(CUdeviceptr p, size_t n)
+{
+    struct mode_answer a;
+    return mode_ask(p, &a) == MODE_BUFFER && a.base == p && (!n || n == a.size);
+}
+
+static CUdeviceptr start_of(CUdeviceptr p)
+{
+    CUdeviceptr base = p;
+    size_t size;
+    return guard.real.cuMemGetAddressRange_v2(&base, &size, p) ? p : base;
+}
+
 // Work that is ordered in streams, and that moat knows nothing else of.
 ORDERS(cuStreamAttachMemAsync, MODE_ORDER_ALL, (CUstream q, CUdeviceptr p, size_t n, unsigned flags),
-       (q, p, n, flags))
+       (q, is_whole(p, n) ? start_of(p) : p, is_whole(p, n) ? 0 : n, flags))
 ORDERS(cuMemPrefetchAsync, MODE_ORDER_ALL, (CUdeviceptr p, size_t n, CUdevice d, CUstream q), (p, n, d, q))
 ORDERS(cuMemPrefetchAsync_v2, MODE_ORDER_ALL,
        (CUdeviceptr p, size_t n, CUmemLocation l, unsigned flags, CUstream q), (p, n, l, flags, q))

@@ -41,6 +41,8 @@ enum {
 //   size has FREED      the block of size & KCHECK_SIZE bytes was freed; no live block touches the slot
 //   size has LOOSE      a live block, as above, whose surroundings belong to it too (the mappings of one
 //                       range of addresses): an access that leaves it is judged by its own address
+//   size has POOL       a live block, as above, which an allocator hands out in blocks that it announces: the
+//                       shadow (kcheck_shadow.h) says which other bytes of it may be accessed
 //   size has MIXED      several blocks touch the slot: size & KCHECK_SIZE is the number of the first record
 //                       of a list, innermost blocks first, which a record with base == 0 ends
 struct kcheck_record {
@@ -52,6 +54,7 @@ _Static_assert(sizeof(struct kcheck_record) == 16, "one vector load");
 #define KCHECK_FREED ((uint64_t)1 << 63)
 #define KCHECK_MIXED ((uint64_t)1 << 62)
 #define KCHECK_LOOSE ((uint64_t)1 << 61)
+#define KCHECK_POOL ((uint64_t)1 << 60)
 
 // Returns the reciprocal for slots of stride bytes: a multiple of 256, from 256 to 2^20.
 static inline uint32_t kcheck_reciprocal(uint32_t stride)

@@ -18,7 +18,8 @@
 //                   in a freed block               KCHECK_USE_FREED
 //                   in the first 64 KiB            KCHECK_NULL
 //                   in the heap of malloc in kernels   KCHECK_IN_HEAP: nobody else has that memory
-//                   else, if there is a shadow and it forbids the access, KCHECK_REDZONE
+//                   else, if there is a shadow and it forbids the access, KCHECK_REDZONE: also inside a block
+//                   that has POOL
 //                   else                           KCHECK_STRAY, performed: the memory may be someone else's
 //
 // What would be performed but is not aligned is KCHECK_MISALIGNED.
@@ -36,7 +37,7 @@ enum { KCHECK_NULL_PAGE = 1 << 16 };
 
 struct kcheck_block {
     uint64_t base;  // 0: none
-    uint64_t size;  // with KCHECK_FREED or KCHECK_LOOSE
+    uint64_t size;  // with KCHECK_FREED, KCHECK_LOOSE or KCHECK_POOL
 };
 
 struct kcheck_access {
@@ -108,11 +109,11 @@ KPRIM_FAR struct kfind kcheck_judge_find_in_heap(uint64_t heap, uint64_t address
     return kfind_look(heap, address);
 }
 
+// Returns the block whose place the address is in, and which may not contain it.
 KPRIM struct kcheck_block kcheck_judge_look_in_heap(uint64_t heap, uint64_t address)
 {
     struct kfind found = kcheck_judge_find_in_heap(heap, address);
-    struct kcheck_block b = {found.base, found.size | (found.freed ? KCHECK_FREED : 0)};
-    return kcheck_judge_contains(b, address) ? b : (struct kcheck_block){0, 0};
+    return (struct kcheck_block){found.base, found.size | (found.freed ? KCHECK_FREED : 0)};
 }
 
 // The members of the module are arguments, so that it stays in registers. The function is called in many
@@ -120,9 +121,10 @@ KPRIM struct kcheck_block kcheck_judge_look_in_heap(uint64_t heap, uint64_t addr
 KPRIM_FAR struct kcheck_block kcheck_judge_look(uint64_t directory, uint64_t records, uint64_t heap,
                                                 uint64_t heap_bytes, uint64_t address)
 {
-    if (heap && address - heap < heap_bytes)
-        return kcheck_judge_look_in_heap(heap, address);
-    struct kcheck_block b = kcheck_judge_near(directory, records, address), none = {0, 0};
+    bool in_heap = heap && address - heap < heap_bytes;
+    struct kcheck_block b = in_heap ? kcheck_judge_look_in_heap(heap, address)
+                                    : kcheck_judge_near(directory, records, address);
+    struct kcheck_block none = {0, 0};
     return kcheck_judge_contains(b, address) ? b : none;
 }
 
@@ -145,29 +147,32 @@ KPRIM bool kcheck_judge_inside(struct kcheck_block b, const struct kcheck_access
     return b.base && a->width <= size && a->address - b.base <= size - a->width;
 }
 
-// Returns whether all bytes are in live blocks: an access that leaves one may go on in the next one, or in
-// one that surrounds it.
-KPRIM bool kcheck_judge_is_good(const struct kcheck_module *m, const struct kcheck_access *a,
-                                struct kcheck_block here)
-{
-    while (kcheck_judge_is_live(here)) {
-        uint64_t end = here.base + (here.size & KCHECK_SIZE);
-        if (end - a->address >= a->width)
-            return true;
-        here = kcheck_judge_find(m, end);
-    }
-    return false;
-}
-
-// Returns whether the shadow forbids one of the bytes. It is read anew: it may have changed since the quick
-// test, for a kernel that runs on while the program allocates.
-KPRIM bool kcheck_judge_is_forbidden(const struct kcheck_module *m, const struct kcheck_access *a)
+// Returns whether the shadow forbids a byte. It is read anew: it may have changed since the quick test, for a
+// kernel that runs on while the program allocates.
+KPRIM_FAR bool kcheck_judge_forbids(const struct kcheck_module *m, uint64_t address)
 {
     if (!m->shadow)
         return false;
-    uint64_t last = a->address + a->width - 1, byte = m->shadow + kcheck_shadow_offset(m->shift, last);
+    uint64_t byte = m->shadow + kcheck_shadow_offset(m->shift, address);
     uint64_t word = kprim_ld64(byte & ~(uint64_t)7, KPRIM_RELAXED);
-    return kcheck_shadow_is_wrong(m->shift, (uint8_t)(word >> (byte & 7) * 8), last, 1);
+    return kcheck_shadow_is_wrong(m->shift, (uint8_t)(word >> (byte & 7) * 8), address, 1);
+}
+
+// Returns whether all bytes are in live blocks: an access that leaves one may go on in the next one, or in
+// one that surrounds it. Of what is in a pool, the first and the last byte decide.
+KPRIM_FAR bool kcheck_judge_is_good(const struct kcheck_module *m, const struct kcheck_access *a,
+                                    struct kcheck_block here)
+{
+    uint64_t at = a->address, last = at + a->width - 1;
+    while (kcheck_judge_is_live(here)) {
+        if (here.size & KCHECK_POOL && (kcheck_judge_forbids(m, at) || kcheck_judge_forbids(m, last)))
+            return false;
+        at = here.base + (here.size & KCHECK_SIZE);
+        if (at - a->address >= a->width)
+            return true;
+        here = kcheck_judge_find(m, at);
+    }
+    return false;
 }
 
 KPRIM struct kcheck_judgement kcheck_judge_by_address(const struct kcheck_module *m,
@@ -181,8 +186,8 @@ KPRIM struct kcheck_judgement kcheck_judge_by_address(const struct kcheck_module
     if (a->address < KCHECK_NULL_PAGE)
         return (struct kcheck_judgement){KCHECK_NULL, here};
     if (kcheck_judge_in_heap(m, a->address))
-        return (struct kcheck_judgement){KCHECK_IN_HEAP, here};
-    if (kcheck_judge_is_forbidden(m, a))
+        return (struct kcheck_judgement){KCHECK_IN_HEAP, kcheck_judge_look_in_heap(m->heap, a->address)};
+    if (here.size & KCHECK_POOL || kcheck_judge_forbids(m, a->address + a->width - 1))
         return (struct kcheck_judgement){KCHECK_REDZONE,
                                          kcheck_judge_near(m->directory, m->records, a->address)};
     return (struct kcheck_judgement){KCHECK_STRAY, here};

@@ -211,8 +211,8 @@ static struct buffer find(const struct proof_root *root, const struct proof_laun
     b = b || !pointer ? b : track_live(pointer);
     if (!b)
         return find_lost(root, pointer);
-    // When memory of a graph is valid is unknown.
-    if (b->facts.family == TRACK_GRAPH)
+    // When memory of a graph is valid is unknown, and what a pool has not announced is not valid.
+    if (b->facts.family == TRACK_GRAPH || atomic_load_explicit(&b->pooled, memory_order_relaxed))
         return (struct buffer){.looked_up = true, .pointer = pointer};
     return (struct buffer){
         .looked_up = true,

@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: MIT
 #include "shadow/shadow_device.h"
 
-#include <string.h>
 #include <sys/mman.h>
 
-#include "base/mem.h"
 #include "context/context_copy.h"
 #include "core/epoch.h"
 #include "core/guard.h"
 #include "kcheck/kcheck_judge.h"
 #include "kcheck/kcheck_shadow.h"
+#include "launch/launch_ring.h"
 #include "pages/pages_map.h"
-#include "shadow/shadow_behind.h"
+#include "shadow/shadow_pool.h"
 #include "track/track.h"
 
 enum {
-    MEMORY_BITS = 47,  // addresses of memory are below 2^47
-    SLOTS = 1 << 13,   // most real pages
-    SMALL = 4096,      // bytes of the shadow that are copied rather than filled
+    SLOTS = 1 << 13,  // most real pages
 };
-#define PAGE ((uint64_t)2 << 20)
+#define PAGE SHADOW_PAGE
 
 static uint64_t piece_bytes(unsigned shift)
 {
@@ -38,7 +35,7 @@ static uint64_t bytes_of(const struct shadow_device *d)
 
 static uint64_t memory_bytes(const struct shadow_device *d)
 {
-    return (uint64_t)1 << (MEMORY_BITS - d->shift);
+    return (uint64_t)1 << (SHADOW_MEMORY_BITS - d->shift);
 }
 
 uint64_t shadow_device_bytes(const struct shadow_device *d)
@@ -130,8 +127,7 @@ static void unmap_all(const struct shadow_device *d, const struct shadow_place *
     guard.real.cuMemAddressFree(place->base, place->size);
 }
 
-// Returns whether a whole piece describes addresses of --mode=pages.
-static bool is_owned(const struct shadow_device *d, uint64_t piece)
+bool shadow_device_owns(const struct shadow_device *d, uint64_t piece)
 {
     return pages_map_owns(piece * d->piece << d->shift, d->piece << d->shift);
 }
@@ -142,9 +138,9 @@ static CUresult make_fine(struct shadow_device *d, struct context *ctx, uint64_t
     CUdeviceptr at = d->at + piece * d->piece;
     d->pieces[piece] = 1;
     CUresult r = d->at ? guard.real.cuMemUnmap(at, d->piece) : CUDA_SUCCESS;
-    return r || !d->at
-               ? r
-               : map_over(ctx, at, d->piece, PAGE, is_owned(d, piece) ? d->poison_page : d->zero_page);
+    return r || !d->at ? r
+                       : map_over(ctx, at, d->piece, PAGE,
+                                  shadow_device_owns(d, piece) ? d->poison_page : d->zero_page);
 }
 
 // Gives a page memory of its own, full of a byte.
@@ -172,7 +168,7 @@ static CUresult map_piece(const struct shadow_device *d, CUdeviceptr at, uint64_
 {
     const struct driver *real = &guard.real;
     uint64_t first = piece * d->piece / PAGE, n = d->piece / PAGE;
-    CUmemGenericAllocationHandle shared = is_owned(d, piece) ? d->poison_page : d->zero_page;
+    CUmemGenericAllocationHandle shared = shadow_device_owns(d, piece) ? d->poison_page : d->zero_page;
     if (!d->pieces[piece])
         return real->cuMemMap(at + piece * d->piece, d->piece, 0, d->zeros, 0);
     CUresult r = CUDA_SUCCESS;
@@ -208,6 +204,18 @@ static CUresult map_all(struct shadow_device *d, struct context *ctx)
     return r;
 }
 
+// Unmaps the former places that only kernels may have used that have ended.
+static void drop_former(struct shadow_device *d)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < d->nformer; i++)
+        if (d->former[i].launches <= shadow_pool_launches_ended())
+            unmap_all(d, &d->former[i]);
+        else
+            d->former[kept++] = d->former[i];
+    d->nformer = kept;
+}
+
 // Maps everything once more, at other addresses, with a page that gets memory. Kernels that are running keep
 // the former ones. Returns false if that cannot be done: then the page is never written.
 static bool remake(struct shadow_device *d, struct context *ctx, uint64_t page)
@@ -215,8 +223,11 @@ static bool remake(struct shadow_device *d, struct context *ctx, uint64_t page)
     CUdeviceptr former = d->at;
     struct shadow_place place = d->place;
     uint64_t piece = page * PAGE / d->piece;
+    drop_former(d);
     if (d->nformer == SHADOW_FORMER)
         return false;
+    // Launches are counted before their kernels learn of the shadow.
+    place.launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
     d->at = 0;
     CUresult r = d->pieces[piece] ? CUDA_SUCCESS : make_fine(d, ctx, piece);
     if (!r)
@@ -230,17 +241,14 @@ static bool remake(struct shadow_device *d, struct context *ctx, uint64_t page)
     return !r;
 }
 
-// --- changes -----------------------------------------------------------------------------------------------
-
-// Makes sure that bytes of the shadow can be written. *can: they can.
-static CUresult prepare(struct shadow_device *d, struct context *ctx, uint64_t first, uint64_t last,
-                        bool *can)
+CUresult shadow_device_prepare(struct shadow_device *d, struct context *ctx, uint64_t first, uint64_t last,
+                               bool *can)
 {
     CUresult r = CUDA_SUCCESS;
     *can = true;
     for (uint64_t page = first / PAGE; page <= last / PAGE && *can && !r; page++) {
         uint64_t piece = page * PAGE / d->piece;
-        bool owned = is_owned(d, piece);
+        bool owned = shadow_device_owns(d, piece);
         if (d->slots[page])
             continue;
         if (d->at && !owned) {
@@ -252,115 +260,6 @@ static CUresult prepare(struct shadow_device *d, struct context *ctx, uint64_t f
         if (!r)
             r = make_real(d, ctx, page, owned ? KCHECK_SHADOW_POISON : 0);
     }
-    return r;
-}
-
-static CUdeviceptr written_at(const struct shadow_device *d, uint64_t byte)
-{
-    return d->write + (uint64_t)(d->slots[byte / PAGE] - 1) * PAGE + byte % PAGE;
-}
-
-static CUresult fill_part(struct context *ctx, CUdeviceptr to, uint8_t byte, uint64_t count,
-                          const struct check_shadow_change *c)
-{
-    const struct driver *real = &guard.real;
-    char bytes[SMALL];
-    if (c->ordered)
-        return (c->per_thread ? real->cuMemsetD8Async_ptsz : real->cuMemsetD8Async)(to, byte, count,
-                                                                                    c->stream);
-    if (count > SMALL)
-        return context_fill(ctx, to, byte, count);
-    memset(bytes, byte, count);
-    return context_write(ctx, &(struct context_copy){to, bytes, (uint32_t)count}, 1);
-}
-
-// Sets bytes [first, end) of the shadow, whose pages are real.
-static CUresult fill(struct shadow_device *d, struct context *ctx, uint64_t first, uint64_t end, uint8_t byte,
-                     const struct check_shadow_change *c)
-{
-    CUresult r = CUDA_SUCCESS;
-    while (first < end && !r) {
-        uint64_t left = PAGE - first % PAGE, now = end - first < left ? end - first : left;
-        r = fill_part(ctx, written_at(d, first), byte, now, c);
-        first += now;
-    }
-    return r;
-}
-
-// Allows bytes [first, last) of the shadow, and sets that at `last`: by one copy where they are few.
-static CUresult allow_until(struct shadow_device *d, struct context *ctx, uint64_t first, uint64_t last,
-                            uint8_t byte, const struct check_shadow_change *c)
-{
-    char bytes[SMALL] = {0};
-    uint64_t count = last - first + 1;
-    if (count <= SMALL && first / PAGE == last / PAGE) {
-        bytes[last - first] = (char)byte;
-        return context_write(ctx, &(struct context_copy){written_at(d, first), bytes, (uint32_t)count}, 1);
-    }
-    CUresult r = fill(d, ctx, first, last, 0, c);
-    return r ? r : fill(d, ctx, last, last + 1, byte, c);
-}
-
-// A buffer that --mode=pages has placed starts at a multiple of a granule, and no other one is in its last.
-static CUresult change_placed(struct shadow_device *d, struct context *ctx,
-                              const struct check_shadow_change *c, bool *can)
-{
-    uint64_t rest = c->size & (((uint64_t)1 << d->shift) - 1);
-    uint64_t first = c->base >> d->shift, last = (c->base + c->size - 1) >> d->shift;
-    // Where --mode=pages got few addresses at once, others may have memory in the same piece.
-    *can = is_owned(d, first / d->piece) && is_owned(d, last / d->piece);
-    CUresult r = *can ? prepare(d, ctx, first, last, can) : CUDA_SUCCESS;
-    if (r || !*can)
-        return r;
-    if (c->live && rest)
-        return allow_until(d, ctx, first, last, kcheck_shadow_byte(d->shift, (uint32_t)rest), c);
-    return fill(d, ctx, first, last + 1, c->live ? 0 : KCHECK_SHADOW_POISON, c);
-}
-
-// A buffer with room behind it, in memory of the driver: the room is forbidden.
-static CUresult forbid_room(struct shadow_device *d, struct context *ctx, const struct check_shadow_change *c,
-                            uint64_t room, bool *can)
-{
-    uint64_t rest = c->size & (((uint64_t)1 << d->shift) - 1), end = c->base + c->size;
-    uint64_t first = end >> d->shift, past = (end + room) >> d->shift;
-    CUresult r = prepare(d, ctx, first, past - 1, can);
-    if (!r && *can && rest)
-        r = fill(d, ctx, first, first + 1, kcheck_shadow_byte(d->shift, (uint32_t)rest), c);
-    return r || !*can ? r : fill(d, ctx, first + (rest != 0), past, KCHECK_SHADOW_POISON, c);
-}
-
-// Where a page could not be given memory nothing was forbidden.
-CUresult shadow_device_allow(struct shadow_device *d, struct context *ctx, uint64_t base, uint64_t size,
-                             uint64_t room)
-{
-    const struct check_shadow_change now = {.ordered = false};
-    uint64_t first = (base + size) >> d->shift, past = (base + size + room) >> d->shift;
-    CUstreamCaptureMode mode = context_capture_relax();
-    CUresult r = CUDA_SUCCESS;
-    for (uint64_t at = first, end; at < past && !r; at = end) {
-        end = (at / PAGE + 1) * PAGE < past ? (at / PAGE + 1) * PAGE : past;
-        if (d->slots[at / PAGE])
-            r = fill(d, ctx, at, end, 0, &now);
-    }
-    context_capture_restore(mode);
-    return r;
-}
-
-CUresult shadow_device_change(struct shadow_device *d, struct context *ctx,
-                              const struct check_shadow_change *c)
-{
-    uint64_t room = shadow_behind_room(c->base, c->size);
-    bool can = true, owned = pages_map_owns(c->base, c->size);
-    if (c->base & (((uint64_t)1 << d->shift) - 1) || (c->base + c->size + room) >> MEMORY_BITS ||
-        (!owned && !room))
-        return CUDA_SUCCESS;
-    CUstreamCaptureMode mode = context_capture_relax();
-    CUresult r = owned     ? change_placed(d, ctx, c, &can)
-                 : c->live ? forbid_room(d, ctx, c, room, &can)
-                           : CUDA_SUCCESS;
-    context_capture_restore(mode);
-    if (!r && !can)
-        guard_count(GUARD_SHADOW_OUTSIDE);
     return r;
 }
 
@@ -385,11 +284,8 @@ static CUresult make_memory(struct shadow_device *d, struct context *ctx)
 // The first bytes of the address space.
 static CUresult forbid_null(struct shadow_device *d, struct context *ctx)
 {
-    const struct check_shadow_change now = {.ordered = false};
-    CUresult r = make_fine(d, ctx, 0);
-    if (!r)
-        r = make_real(d, ctx, 0, 0);
-    return r ? r : fill(d, ctx, 0, KCHECK_NULL_PAGE >> d->shift, KCHECK_SHADOW_POISON, &now);
+    const struct check_shadow_change c = {.base = 0, .size = KCHECK_NULL_PAGE, .what = CHECK_SHADOW_RANGE};
+    return shadow_device_change(d, ctx, &c);
 }
 
 // Where buffers have been, nothing else may be accessed, though none is there now.
@@ -401,7 +297,7 @@ static CUresult forbid_used(struct shadow_device *d, struct context *ctx)
         used = pages_map_used(n, &base);
         uint64_t first = base >> d->shift, end = ((base + used) >> d->shift) + 1;
         for (uint64_t piece = first / d->piece; used && piece * d->piece < end && !r; piece++)
-            if (is_owned(d, piece) && !d->pieces[piece])
+            if (shadow_device_owns(d, piece) && !d->pieces[piece])
                 r = make_fine(d, ctx, piece);
     }
     return r;
@@ -423,7 +319,17 @@ static int add_block(struct index_item *item, void *argument)
     return a->r != CUDA_SUCCESS;
 }
 
-CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsigned shift)
+static bool add_pool(const struct shadow_pool_range *pool, void *argument)
+{
+    struct adding *a = argument;
+    const struct check_shadow_change c = {
+        .base = pool->base, .size = pool->end - pool->base, .what = CHECK_SHADOW_PIECES};
+    a->r = shadow_device_change(a->d, a->ctx, &c);
+    return !a->r;
+}
+
+CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsigned shift, uint64_t heap,
+                            uint64_t heap_bytes)
 {
     *d = (struct shadow_device){.shift = shift, .piece = piece_bytes(shift)};
     uint64_t npages = bytes_of(d) / PAGE;
@@ -445,6 +351,11 @@ CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsign
     if (!r)
         track_each(add_block, &all);
     epoch_leave(section);
+    if (!all.r)
+        shadow_pool_each(add_pool, &all);
+    const struct check_shadow_change kernels = {.base = heap, .size = heap_bytes, .what = CHECK_SHADOW_RANGE};
+    if (!all.r && heap_bytes)
+        all.r = shadow_device_change(d, ctx, &kernels);
     if (!all.r)
         all.r = map_all(d, ctx);
     context_capture_restore(mode);

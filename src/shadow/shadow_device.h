@@ -10,7 +10,7 @@
 // Where --mode=pages has reserved all addresses of a piece, nothing but buffers may be accessed: when the
 // first buffer is placed there, it becomes fine and full of poison. No kernel that is right reads the shadow
 // of such addresses before, so mappings can be replaced while kernels run. Elsewhere memory may be anyone's,
-// and may be accessed, but for the room behind some buffers (shadow_behind.h). When a page there needs
+// and may be accessed, but for the room behind some buffers (shadow_room.h). When a page there needs
 // memory, all is mapped at other addresses, and kernels that are running keep the former ones.
 //
 // All functions need the lock of check_host.c, and the context to be current.
@@ -20,12 +20,17 @@
 #include "check/check_host.h"
 #include "context/context.h"
 
-enum { SHADOW_FORMER = 4 };
+enum {
+    SHADOW_FORMER = 4,
+    SHADOW_MEMORY_BITS = 47,  // addresses of memory are below 2^47
+};
+#define SHADOW_PAGE ((uint64_t)2 << 20)
 
 // Addresses that were reserved for a shadow: it starts at their first multiple of its size.
 struct shadow_place {
     CUdeviceptr base;
     uint64_t size;
+    uint64_t launches;  // of a former one: those made so far may use it
 };
 
 struct shadow_device {
@@ -46,14 +51,18 @@ struct shadow_device {
 // Returns how many bytes of addresses a piece of the shadow describes.
 uint64_t shadow_device_piece(unsigned shift);
 
-// Makes the shadow of all blocks that are live. After a failure, what was made stays until the context ends.
-CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsigned shift);
+// Makes the shadow of all blocks that are live, and forbids the heap of malloc in kernels, if it has bytes.
+// After a failure, what was made stays until the context ends.
+CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsigned shift, uint64_t heap,
+                            uint64_t heap_bytes);
 void shadow_device_drop(struct shadow_device *d);  // the context has ended
 CUresult shadow_device_change(struct shadow_device *d, struct context *ctx,
-                              const struct check_shadow_change *c);
-// Allows the room behind a buffer again.
-CUresult shadow_device_allow(struct shadow_device *d, struct context *ctx, uint64_t base, uint64_t size,
-                             uint64_t room);
+                              const struct check_shadow_change *c);  // shadow_change.c
+// Makes sure that bytes of the shadow can be written, at d->write. *can: they can.
+CUresult shadow_device_prepare(struct shadow_device *d, struct context *ctx, uint64_t first, uint64_t last,
+                               bool *can);
+// Returns whether a whole piece describes addresses of --mode=pages.
+bool shadow_device_owns(const struct shadow_device *d, uint64_t piece);
 uint64_t shadow_device_bytes(const struct shadow_device *d);  // of memory that it takes
 
 #endif

@@ -7,7 +7,8 @@
 #include "kcheck/kcheck_judge.h"
 #include "kcheck/kcheck_shadow.h"
 #include "pages/pages_map.h"
-#include "shadow/shadow_behind.h"
+#include "shadow/shadow_room.h"
+#include "shadow/shadow_pool.h"
 #include "track/track.h"
 
 enum { BEFORE = 6, BEHIND = 6 };  // bytes that are shown
@@ -18,9 +19,12 @@ static uint8_t byte_at(unsigned shift, uint64_t start)
     uint64_t granule = (uint64_t)1 << shift, left = 0;
     const struct track_block *b = track_live(start);
     struct mode_answer answer;
-    enum mode_what what = shadow_behind_ask(start, &answer);
+    enum mode_what what = shadow_room_ask(start, &answer);
+    struct shadow_pool_range pool;
     if (start < KCHECK_NULL_PAGE || what == MODE_AROUND)
         return KCHECK_SHADOW_POISON;
+    if (shadow_pool_find(start, &pool))
+        return shadow_pool_byte(shift, start);
     if (what == MODE_BUFFER)
         left = answer.base + answer.size - start;
     else if (!pages_map_owns(start, granule))

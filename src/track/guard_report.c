@@ -211,7 +211,9 @@ static const char *call_name(unsigned call, bool freed)
     if (call == TRACK_MADE_BY_KERNEL)
         return freed ? "free in a kernel" : "malloc in a kernel";
     if (call >= DRIVER_CALLS)
-        return call == TRACK_MADE_BY_NVTX ? "nvtxMemRegionsRegister" : "moat_block_made";
+        return call == TRACK_MADE_BY_NVTX ? freed ? "nvtxMemRegionsUnregister" : "nvtxMemRegionsRegister"
+               : freed                    ? "moat_block_gone"
+                                          : "moat_block_made";
     return driver_calls[call].symbol;
 }
 

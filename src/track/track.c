@@ -110,6 +110,12 @@ void track_divided(uint64_t base, uint64_t bytes, uint64_t stride)
         listener->divided(base, bytes, stride);
 }
 
+void track_pool(uint64_t base, uint64_t end, bool is_one)
+{
+    if (listener && listener->pool)
+        listener->pool(base, end, is_one);
+}
+
 void track_client_set(uint32_t client)
 {
     this_thread.client = client;
@@ -315,6 +321,7 @@ static bool insert_block(uint64_t base, uint64_t size, const struct track_facts 
         b->facts = *facts;
         b->facts.serial = facts->serial ? facts->serial : ++registry.serial;
         atomic_store_explicit(&b->freed, false, memory_order_relaxed);
+        atomic_store_explicit(&b->pooled, false, memory_order_relaxed);
         atomic_store_explicit(&b->freed_by, 0, memory_order_relaxed);
         atomic_store_explicit(&b->freed_stack, 0, memory_order_relaxed);
         made = track_copy(b, false);

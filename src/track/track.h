@@ -68,6 +68,9 @@ struct track_block {
     _Atomic uint32_t freed_stack;
     _Atomic uint16_t freed_by;
     _Atomic bool freed;
+    // Only announced blocks in it are in use; set for good by a mode that cares. Relaxed: a launch beside it
+    // may miss it.
+    _Atomic bool pooled;
     struct track_facts facts;
 };
 _Static_assert(offsetof(struct track_block, facts.serial) == 64 && sizeof(struct track_block) == 128,
@@ -97,6 +100,7 @@ struct track_listener {
     void (*freed)(uint64_t base, uint64_t serial);
     void (*withdrawn)(uint64_t base, uint64_t end);  // announced blocks that overlap the range
     void (*divided)(uint64_t base, uint64_t bytes, uint64_t stride);  // see track_divided
+    void (*pool)(uint64_t base, uint64_t end, bool is_one);           // see track_pool; may be NULL
 };
 void track_listen(const struct track_listener *listener);  // called once, while the guard starts
 
@@ -131,6 +135,10 @@ void track_array_foreign(uint64_t handle);
 // Changes the size and name of the announced block that starts at base; the place of its announcement is
 // kept.
 void track_changed(uint64_t base, uint64_t size, const char *name);
+
+// From now on an allocator hands the range out in announced blocks, and nothing else in it is in use; or no
+// longer.
+void track_pool(uint64_t base, uint64_t end, bool is_one);
 
 // Removes an announced block.
 void track_withdraw(uint64_t base);

@@ -1,87 +1,83 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# --mode=shadow on a real GPU, in less than three minutes: programs with errors and their twins
-# (test/guard/shadow_errors.cu), random kernels of the classes that redzones can see, what starting costs, and
-# small kernels measured (bench/shadow-gpu.sh). SECTION names a file for the results, if any.
+# --mode=shadow on a real GPU, in some two minutes: the cases of test/guard/shadow_errors.cu and their twins,
+# all of them in one process for each way of proving, random kernels of the classes that redzones can see,
+# what starting costs, and small kernels measured (bench/shadow-gpu.sh). What a text costs to compile is paid
+# once: a first process fills the cache. SECTION names a file for the results, if any. SHADOW_DEVICE=cpu
+# tries the script where there is no GPU, without the measurements.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }
+device=${SHADOW_DEVICE:-gpu}
+[ "$device" = cpu ] || nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }
+command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
-export XDG_CACHE_HOME=$T/cache T
+export XDG_CACHE_HOME=$T/cache T device
 passed=0 failed=0
 
-if command -v nvcc >/dev/null; then
-    nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared -L"$BUILD/lib/moat" \
-        -o "$T/shadow_errors" test/guard/shadow_errors.cu >"$T/log" 2>&1 || cat "$T/log"
-    "$MOAT" --device=gpu --mode=off "$T/shadow_errors" list >"$T/list" 2>/dev/null </dev/null
-else
-    echo 'no nvcc: no programs, no times'
-    : >"$T/list"
-fi
+nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared -L"$BUILD/lib/moat" \
+    -Iinclude -o "$T/shadow_errors" test/guard/shadow_errors.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+"$MOAT" --device="$device" --mode=off "$T/shadow_errors" list >"$T/list" 2>/dev/null </dev/null
+echo "[$SECONDS s] compiled"
 
-one() {  # one GOOD NAME TYPES OPTION...: prints what is wrong
-    local which=$1 name=$2 types=$3 log status found
-    shift 3
-    log=$T/$which.$name.${*//\//_}
-    timeout 60 "$MOAT" --device=gpu --mode=shadow --print-limit=0 "$@" "$T/shadow_errors" "$which" "$name" \
-        >"$log" 2>&1 </dev/null
-    status=$?
-    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$log" | uniq | tr '\n' ' ')
-    found=${found% }
-    if [ "$which" = good ] || [ "$types" = missed ]; then
-        [ $status = 0 ] && [ -z "$found" ] && grep -q 'kernel launches checked' "$log" && return
-    else
-        [ $status = 97 ] && [[ $found =~ ^($types)$ ]] && grep -q '^ended$' "$log" && return
-    fi
-    echo "FAIL $which $name $*: status $status, reported: ${found:-nothing}"
-    grep -v '^    ' "$log" | tail -n 25 | sed 's/^/    | /'
+start() {  # start OPTION...: a small program, from its start to its end
+    local from
+    from=$(date +%s%N)
+    timeout 100 "$MOAT" --device="$device" "$@" "$T/shadow_errors" good null >"$T/log" 2>&1 </dev/null
+    echo "start $*: $((($(date +%s%N) - from) / 1000000)) ms $(grep -o 'no table of buffers.*' "$T/log")"
 }
-export -f one
-while IFS=$'\t' read -r name types; do
-    for which in good bad; do
-        printf '%s\0' "$which" "$name" "$types" --proofs=on
-        printf '%s\0' "$which" "$name" "$types" --proofs=off
+{
+    start --mode=off
+    start --mode=shadow
+    start --mode=shadow
+} | tee "$T/starts"
+
+all() {  # all good|bad on|off
+    timeout 100 "$MOAT" --device="$device" --mode=shadow --proofs="$2" --print-limit=0 --error-exitcode=0 \
+        "$T/shadow_errors" "$1" all >"$T/all.$1.$2" 2>&1 </dev/null
+    echo "status $?" >>"$T/all.$1.$2"
+}
+random() {  # random CLASS on|off
+    timeout 100 "$MOAT" --device="$device" --mode=shadow --proofs="$2" --format=json \
+        --log-file="$T/json.$1.$2" --print-limit=0 "$BUILD/tool/check_classes" 23 30 "$1" \
+        >"$T/plan.$1.$2" 2>"$T/err.$1.$2" </dev/null
+    python3 test/guard/check_compare.py "$T/plan.$1.$2" "$T/json.$1.$2" >"$T/compared.$1.$2" 2>&1
+    echo "status $?" >>"$T/compared.$1.$2"
+}
+export -f all random
+printf '%s\0' all good on all good off all bad on all bad off | xargs -0 -n 3 -P 4 bash -c '"$@"' one
+for which in good bad; do
+    for proofs in on off; do
+        python3 test/gpu/shadow_cases.py "$T/list" $which "$T/all.$which.$proofs" >"$T/said"
+        read -r more wrong < <(tail -n 1 "$T/said")
+        passed=$((passed + ${more:-0})) failed=$((failed + ${wrong:-1}))
+        [ "${wrong:-1}" = 0 ] || sed "s/^/proofs $proofs: /" "$T/said"
     done
-done <"$T/list" | xargs -0 -r -n 4 -P 4 bash -c 'one "$@" >"$T/said.$1.$2.$4" 2>&1' one
-for said in "$T"/said.*; do
-    [ -e "$said" ] || continue
-    if [ -s "$said" ]; then failed=$((failed + 1)); cat "$said"; else passed=$((passed + 1)); fi
 done
-echo "[$SECONDS s] programs: $passed passed, $failed failed"
+echo "[$SECONDS s] cases: $passed passed, $failed failed"
 
 for class in adjacent freed late idioms; do
-    for proofs in on off; do
-        timeout 60 "$MOAT" --device=gpu --mode=shadow --proofs=$proofs --no-cache --format=json \
-            --log-file="$T/json" --print-limit=0 \
-            "$BUILD/tool/check_classes" 23 60 $class >"$T/plan" 2>"$T/err" </dev/null
-        if python3 test/guard/check_compare.py "$T/plan" "$T/json" >"$T/log" 2>&1; then
-            passed=$((passed + 1))
-        else
-            failed=$((failed + 1))
-            echo "FAIL class $class, proofs $proofs"
-            tail -n 8 "$T/log" "$T/err" | cut -c 1-300
-        fi
-    done
+    printf '%s\0' random $class off random $class on
+done | xargs -0 -n 3 -P 4 bash -c '"$@"' one
+for said in "$T"/compared.*; do
+    if grep -q '^status 0' "$said"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAIL class ${said##*/compared.}"
+        tail -n 8 "$said" "${said/compared/err}" | cut -c 1-300
+    fi
 done
-echo "[$SECONDS s] classes"
+echo "[$SECONDS s] classes: $passed passed, $failed failed"
 
-# What the first launch costs: the shadow is made then.
-if [ -s "$T/list" ]; then
-    for options in --mode=off --mode=check --mode=shadow '--mode=shadow --shadow-scale=8'; do
-        for i in 1 2 3; do
-            from=$(date +%s%N)
-            # shellcheck disable=SC2086
-            "$MOAT" --device=gpu $options "$T/shadow_errors" good null >"$T/log" 2>&1 </dev/null
-            echo "start $options, run $i: $((($(date +%s%N) - from) / 1000000)) ms" \
-                "$(grep -o 'no table of buffers.*' "$T/log")"
-        done
-    done | tee "$T/starts"
-    SHADOW_ROUNDS=2 SHADOW_REPEATS=8 timeout 100 bench/shadow-gpu.sh >"$T/times"
+if [ "$device" = gpu ]; then
+    start --mode=shadow --shadow-scale=8 | tee -a "$T/starts"
+    svg=${SECTION:+$(dirname "$SECTION")/shadow-gpu.svg}
+    SHADOW_SVG=$svg SHADOW_ROUNDS=2 SHADOW_REPEATS=8 timeout 150 bench/shadow-gpu.sh >"$T/times"
     cat "$T/times"
 fi
-if [ -n "${SECTION:-}" ] && [ -s "${T}/times" ]; then
+if [ -n "${SECTION:-}" ] && [ -s "$T/times" ]; then
     {
         echo '## --mode=shadow on a GPU'
         echo
@@ -89,18 +85,15 @@ if [ -n "${SECTION:-}" ] && [ -s "${T}/times" ]; then
         echo
         echo "Programs with errors, their twins, and random kernels: $passed passed, $failed failed."
         echo
-        echo 'A small program, from its start to its end, three times:'
+        echo 'A small program, from its start to its end; the first time its kernels are compiled:'
         echo
         echo '```'
         cat "$T/starts"
         echo '```'
         echo
-        echo 'Eight kernels, in microseconds as the driver compiles their PTX, and ratios to it: under' \
-            '--mode=check, and under --mode=shadow with proofs, and without, by the bytes of memory that a' \
-            'byte' \
-            'of the shadow describes, with its load and without.'
-        echo
         cat "$T/times"
+        echo
+        echo '![time by encoding](shadow-gpu.svg)'
     } >"$SECTION"
 fi
 echo "[$SECONDS s] $passed passed, $failed failed"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// For programs of cases, each with an error and a correct twin: PROGRAM bad|good NAME, or list.
+// For programs of cases, each with an error and a correct twin: PROGRAM bad|good NAME, or list; NAME all: one
+// after the other, where no case ends the program.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +46,9 @@ template <unsigned N> static int check_main(int argc, char **argv, const check_c
         else if (argc == 3 && !strcmp(argv[2], c.name)) {
             c.run(!strcmp(argv[1], "bad"));
             return 0;
+        } else if (argc == 3 && !strcmp(argv[2], "all")) {
+            c.run(!strcmp(argv[1], "bad"));
         }
     }
-    return argc == 2 ? 0 : 2;
+    return argc == 2 || (argc == 3 && !strcmp(argv[2], "all")) ? 0 : 2;
 }

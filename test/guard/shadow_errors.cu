@@ -3,6 +3,7 @@
 // a correct twin: shadow_errors bad|good NAME, or list. A wrong access is skipped: what it reads is 0, and
 // every case ends normally.
 #include "check_cases.cuh"
+#include "moat.h"
 
 template <typename T> __global__ void put(T *a, long i, T v)
 {
@@ -262,6 +263,25 @@ static void late(bool bad)
     wait();
 }
 
+// Up to a page before managed and pinned memory there is nothing. A kernel of its own: errors of one
+// instruction in one place are one report.
+static void before_managed(bool bad)
+{
+    short *managed, *pinned;
+    NEED(cudaMallocManaged(&managed, 4000));
+    NEED(cudaMallocHost(&pinned, 4000));
+    put<short><<<1, 1>>>(managed, bad ? -1l : 0l, 7);
+    put<short><<<1, 1>>>(managed, bad ? -2000l : 1999l, 7);
+    put<short><<<1, 1>>>(pinned, bad ? -2l : 2l, 7);
+    NEED(cudaStreamAttachMemAsync(0, managed, 0, cudaMemAttachGlobal));
+    NEED(cudaStreamAttachMemAsync(0, managed, 4000, cudaMemAttachGlobal));
+    wait();
+    if (uintptr_t(pinned) % 4096 || managed[0] != (bad ? 0 : 7))
+        exit(3);
+    NEED(cudaFree(managed));
+    NEED(cudaFreeHost(pinned));
+}
+
 // A context ends, and the next one starts at once.
 static void resets(bool bad)
 {
@@ -273,6 +293,171 @@ static void resets(bool bad)
         wait();
         NEED(cudaDeviceReset());
     }
+}
+
+// --- pools -------------------------------------------------------------------------------------------------
+
+enum { POOL = 1 << 20 };
+
+// Between two pieces there are 24 bytes that nobody has.
+static void pool_gap(bool bad)
+{
+    char *pool = take<char>(POOL);
+    moat_block_made(pool + 4096, 1000, "left");
+    moat_block_made(pool + 4096 + 1024, 1000, "right");
+    put<<<1, 1>>>(pool + 4096, 999l, 'x');
+    put<<<1, 1>>>(pool + 4096, bad ? 1010l : 1024l, 'x');
+    wait();
+}
+
+static void pool_rest(bool bad)
+{
+    char *pool = take<char>(POOL);
+    moat_block_made(pool, 5000, "piece");
+    put<<<1, 1>>>(pool, bad ? POOL - 1l : 4999l, 'x');
+    wait();
+}
+
+static void pool_freed(bool bad)
+{
+    char *pool = take<char>(POOL);
+    moat_block_made(pool + 512, 4000, "activations");
+    moat_block_made(pool + 8192, 4000, "other");
+    put<<<1, 1>>>(pool + 512, 100l, 'x');
+    wait();
+    moat_block_gone(pool + (bad ? 512 : 8192));
+    put<<<1, 1>>>(pool + 512, 100l, 'x');
+    wait();
+}
+
+static __global__ void put_later(const volatile int *go, int *a, int n)
+{
+    while (!*go)
+        ;
+    for (int i = 0; i < n; i++)
+        a[i] = 7;
+}
+
+// A kernel that was launched before its piece was taken back, and given out again as a smaller one, is right;
+// so is one that was launched before the buffer became a pool.
+static void pool_under_way(bool bad)
+{
+    int *pool = take<int>(POOL), *go, seen[1000];
+    cudaStream_t s;
+    NEED(cudaStreamCreate(&s));
+    NEED(cudaMallocHost(&go, 2 * sizeof(int)));
+    go[0] = go[1] = 0;
+    put_later<<<1, 1, 0, s>>>(go, pool + 100000, 1000);
+    moat_block_made(pool + 1024, 1000 * sizeof(int), "piece");
+    put_later<<<1, 1, 0, s>>>(go + 1, pool + 1024, 1000);
+    moat_block_gone(pool + 1024);
+    moat_block_made(pool + 1024, 30 * sizeof(int), "another");
+    go[0] = go[1] = 1;
+    wait();
+    moat_block_gone(pool + 1024);  // else the copy would be wrong
+    NEED(cudaMemcpy(seen, pool + 1024, sizeof seen, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < 1000; i++)
+        if (seen[i] != 7)
+            exit(3);
+    moat_block_made(pool + 1024, 30 * sizeof(int), "again");
+    put_later<<<1, 1, 0, s>>>(go, pool + 1024, bad ? 31 : 30);
+    wait();
+}
+
+static __global__ void read_all(const char *from, char *to, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        to[i] = from[i];
+}
+
+// Pieces of all sizes and places: exactly the bytes of live ones can be read.
+static void pool_pieces_in(char *pool, bool bad)
+{
+    enum { N = 30000 };
+    static char wanted[N], seen[N];
+    char *to = take<char>(N);
+    unsigned random = 12345;
+    memset(wanted, 0, sizeof wanted);
+    NEED(cudaMemset(pool, 'x', N));
+    wait();  // else kernels of other cases might use the pool
+    for (int at = 0, gone = 0; at < N - 700; gone++) {
+        random = random * 1103515245 + 12345;
+        int size = 1 + (random >> 16) % 600, gap = (random >> 8) % 3 ? 0 : (random >> 20) % 400;
+        moat_block_made(pool + at, size, "piece");
+        if (gone % 4 == 3)
+            moat_block_gone(pool + at);
+        else
+            memset(wanted + at, 'x', size);
+        at += size + gap;
+    }
+    if (bad) {
+        read_all<<<(N + 255) / 256, 256>>>(pool, to, N);
+    } else {
+        for (int i = 0; i < N; i++)
+            if (wanted[i] && (i % 7 == 0 || !wanted[i + 1] || !wanted[i - 1]))
+                get<<<1, 1>>>(pool, long(i), to);
+        memset(wanted, 0, sizeof wanted);
+        wanted[0] = 'x';
+    }
+    NEED(cudaMemcpy(seen, to, N, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < N && (bad || !i); i++)
+        if (seen[i] != wanted[i])
+            exit(3);
+}
+
+static void pool_pieces(bool bad)
+{
+    pool_pieces_in(take<char>(100000), bad);
+}
+
+static void pool_in_managed(bool bad)
+{
+    char *pool;
+    NEED(cudaMallocManaged(&pool, 100000));
+    pool_pieces_in(pool, bad);
+}
+
+// --- freed memory that the driver would use again ----------------------------------------------------------
+
+static void freed_managed(bool bad)
+{
+    int *a, *others[4], *pinned;
+    NEED(cudaMallocManaged(&a, 4000));
+    NEED(cudaMallocHost(&pinned, 4000));
+    put<<<1, 1>>>(a, 5l, 7);
+    put<<<1, 1>>>(pinned, 5l, 7);
+    if (bad) {
+        cudaPointerAttributes about;
+        NEED(cudaFree(a));
+        NEED(cudaFreeHost(pinned));
+        if (cudaPointerGetAttributes(&about, a) == cudaSuccess && about.type != cudaMemoryTypeUnregistered)
+            exit(4);
+    }
+    for (auto &o : others)
+        NEED(cudaMallocManaged(&o, 4000));
+    put<<<1, 1>>>(a, 5l, 7);
+    put<<<1, 1>>>(pinned, 6l, 7);
+    for (auto &o : others)
+        put<<<1, 1>>>(o, 5l, 7);
+    wait();
+}
+
+// Whoever needs memory gets what was freed.
+static void needs_memory(bool bad)
+{
+    char *p;
+    for (int i = 0; i < 12; i++) {
+        NEED(cudaMallocManaged(&p, 40 << 20));
+        put<<<1, 1>>>(p, bad && i == 11 ? 40l << 20 : 1000l, 'x');
+        NEED(cudaFree(p));
+        NEED(cudaMallocHost(&p, 10 << 20));
+        put<<<1, 1>>>(p, 1000l, 'x');
+        NEED(cudaFreeHost(p));
+        NEED(cudaMalloc(&p, 40 << 20));
+        NEED(cudaFree(p));
+    }
+    wait();
 }
 
 static const struct check_case cases[] = {
@@ -296,6 +481,16 @@ static const struct check_case cases[] = {
     {"around_null", around_null, "wild-access null-dereference"},
     {"kinds", kinds, "heap-buffer-overflow"},
     {"late", late, "heap-buffer-overflow"},
+    {"pool_gap", pool_gap, "heap-buffer-overflow"},
+    {"pool_rest", pool_rest, "heap-buffer-overflow"},
+    {"pool_freed", pool_freed, "heap-use-after-free"},
+    {"pool_under_way", pool_under_way, "heap-use-after-free|heap-buffer-overflow"},
+    {"pool_pieces", pool_pieces, "(heap-buffer-overflow|heap-buffer-underflow|heap-use-after-free| )+"},
+    {"pool_in_managed", pool_in_managed,
+     "(heap-buffer-overflow|heap-buffer-underflow|heap-use-after-free| )+"},
+    {"freed_managed", freed_managed, "heap-use-after-free"},
+    {"needs_memory", needs_memory, "heap-buffer-overflow"},
+    {"before_managed", before_managed, "heap-buffer-underflow"},
     {"resets", resets, "heap-buffer-overflow"},
 };
 

@@ -12,9 +12,9 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache
 passed=0 failed=0
-for name in shadow_errors check_errors; do
+for name in shadow_errors check_errors check_kheap check_memory; do
     nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared -L"$BUILD/lib/moat" \
-        -o "$T/$name" "test/guard/$name.cu" >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+        -Iinclude -lcuda -o "$T/$name" "test/guard/$name.cu" >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
     "$MOAT" --device=cpu --mode=off "$T/$name" list >"$T/$name.list" 2>/dev/null </dev/null
 done
 
@@ -58,16 +58,25 @@ while IFS=$'\t' read -r name types; do
     pair shadow_errors "$name" "$types"
     # The CPU device has no addresses for a second shadow of that size.
     [ "$name/${GUARD_DEVICE:-cpu}" = late/cpu ] ||
+        [[ ${TEST_ALL:-0} = 0 && ' bytes ints merged stencil freed pool_pieces ' != *" $name "* ]] ||
         pair shadow_errors "$name" "$types" --proofs=off --shadow-scale=128
 done <"$T/shadow_errors.list"
 
-# Into the middle of another buffer, memory of graphs, which the driver places, and variables by pointers in
-# memory or in arguments of functions.
+# Into the middle of another buffer, memory of graphs, which the driver places, variables by pointers in
+# memory or in arguments of functions, and before pinned memory.
 missed=' neighbour passed_far returned_far graph_memory loaded_variable loaded_constant passed_variable '
-while IFS=$'\t' read -r name types; do
-    [[ $missed != *" $name "* ]] || types=missed
-    pair check_errors "$name" "$types" --proofs=off
-done <"$T/check_errors.list"
+missed+=' by_variable into_the_next into_the_one_before '
+# Behind memory that moat does not place, the device may find nothing mapped. What a pool does not announce
+# may not be used, so that `withdrawn` has no twin. The bad neighbour in the heap of kernels finds its
+# results wrong.
+skipped=' check_memory/pinned check_memory/registered check_memory/mapped check_memory/imported '
+skipped+=' check_memory/withdrawn check_kheap/neighbour '
+for program in check_errors check_kheap check_memory; do
+    while IFS=$'\t' read -r name types; do
+        [[ $missed != *" $name "* ]] || types=missed
+        [[ $skipped == *" $program/$name "* ]] || pair $program "$name" "$types" --proofs=off
+    done <"$T/$program.list"
+done
 
 run "$T/shadow_errors" bad stencil
 grep -q 'in kernel points.* .*shadow_errors.cu:[0-9]' "$T/log" &&
@@ -77,6 +86,16 @@ grep -q 'in kernel points.* .*shadow_errors.cu:[0-9]' "$T/log" &&
     grep -Eq '^note: shadow, a byte for 256 bytes, from 0x.*: (00 )+\[10\]( ff)+$' "$T/log" &&
     grep -q 'compared with the shadow' "$T/log"
 verdict $? 'a report'
+run "$T/shadow_errors" bad pool_freed
+grep -q 'is located 100 bytes inside 4000-byte region .* named activations' "$T/log" &&
+    grep -q '^freed by moat_block_gone' "$T/log"
+verdict $? 'a report of a piece that was taken back'
+run --cpu-memory=128M --shadow-quarantine=1G "$T/shadow_errors" good needs_memory
+[ "$status" = 0 ] && [ -z "$found" ] && grep -q '^ended$' "$T/log"
+verdict $? 'memory that is kept is given back when it is needed'
+run --shadow-quarantine=0 "$T/shadow_errors" good freed_managed
+[ "$status" = 0 ] && [ -z "$found" ]
+verdict $? '--shadow-quarantine=0'
 run --on-error=trap "$T/shadow_errors" bad pointer_in_memory
 [ "$status" = 97 ] && [[ $found == heap-buffer-overflow* ]] && grep -q 'cudaDeviceSynchronize' "$T/log"
 verdict $? '--on-error=trap'
