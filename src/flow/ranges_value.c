@@ -164,7 +164,7 @@ static bool constant(const struct ptx_stmt *s, unsigned i, int64_t *v)
 static bool parameter_of(struct source *x, const struct ptx_operand *o, uint32_t *param, int64_t *inside)
 {
     const struct ranges_build *b = x->b;
-    if (o->kind != PTX_ADDR)
+    if (!o || o->kind != PTX_ADDR)
         return false;
     uint32_t sym = o->id;
     *inside = o->value;
