@@ -368,6 +368,8 @@ static uint32_t move(struct source *x)
 {
     const struct ptx_operand *to = x->s->operands, *from = ptx_operand(x->s, 1);
     unsigned bits = bits_of(x->s->form, 0);
+    if (!from)
+        return opaque(x, PROOF_WHY_OPERATOR);
     if (to->kind == PTX_REG && from->kind != PTX_VEC)
         return operand(x, 1);
     if (to->kind == PTX_VEC && from->kind == PTX_REG && bits <= 64) {
