@@ -13,14 +13,14 @@
 #include "flow/proof_memo.h"
 #include "flow/ranges.h"
 
-enum { ROUNDS = 31, CALLS = 16 };
+enum { ROUNDS = 31, CALLS = 16, FIRST_LAUNCHES = 4 };
 
 struct totals {
     unsigned long long bytes, kernels, functions, accesses, whole, forms[RANGES_FORMS], verdicts[3];
     unsigned long long global, global_understood, reasons[PROOF_WHY_COUNT], static_reasons[PROOF_WHY_COUNT];
-    double parse_s, analysis_s;
-    double *eval_ns, *again_ns;
-    size_t neval;
+    double parse_s, analysis_s, closed_s;
+    double *eval_ns, *again_ns, *other_ns;
+    size_t neval, closed, guessed;
     bool verbose;
 };
 
@@ -56,12 +56,14 @@ static void fill_params(const struct ptx_func *f, char *to, size_t size)
 }
 
 // What the answer for a launch takes that was evaluated before.
-static double again(const struct ranges *r, const struct proof_launch *l, void *work)
+static double again(const struct ranges *r, const struct proof_launch *l, void *work, double *closed_s)
 {
     void *memory = malloc(proof_memo_size(&r->proof));
+    double begin = now();
     struct proof_memo *memo = proof_memo_init(&r->proof, memory, work);
     const struct proof_bound *out;
     double ns[ROUNDS];
+    *closed_s += now() - begin;
     if (proof_memo_eval(memo, l, work, &out, NULL))
         abort();
     for (int i = 0; i < ROUNDS; i++) {
@@ -71,6 +73,35 @@ static double again(const struct ranges *r, const struct proof_launch *l, void *
                 abort();
         ns[i] = (now() - start) * 1e9 / CALLS;
     }
+    free(memory);
+    qsort(ns, ROUNDS, sizeof *ns, by_value);
+    return ns[ROUNDS / 2];
+}
+
+// What the answers for launches take that nobody has asked for: each has other scalars and another grid.
+static double others(const struct ranges *r, struct proof_launch l, char *params, void *work, bool *closed,
+                     bool *guessed)
+{
+    void *memory = malloc(proof_memo_size(&r->proof));
+    struct proof_memo *memo = proof_memo_init(&r->proof, memory, work);
+    const struct proof_bound *out;
+    double ns[ROUNDS];
+    for (int i = -FIRST_LAUNCHES; i < ROUNDS; i++) {
+        l.grid[0]++;
+        for (uint32_t k = 0; k < r->proof.head->ninsns; k++) {
+            const struct proof_insn *x = &r->proof.insns[k];
+            if (x->op == PROOF_PARAM && x->bits == 32)
+                memcpy(params + x->imm, &(int32_t){1003 + 7 * i}, 4);
+        }
+        double start = now();
+        if (proof_memo_eval(memo, &l, work, &out, NULL))
+            abort();
+        if (i == -FIRST_LAUNCHES)
+            *guessed = proof_memo_is_closed(memo);
+        if (i >= 0)
+            ns[i] = (now() - start) * 1e9;
+    }
+    *closed = proof_memo_is_closed(memo);
     free(memory);
     qsort(ns, ROUNDS, sizeof *ns, by_value);
     return ns[ROUNDS / 2];
@@ -94,10 +125,17 @@ static void evaluate(const struct ranges *r, struct totals *t)
     t->eval_ns = realloc(t->eval_ns, (t->neval + 1) * sizeof *t->eval_ns);
     t->again_ns = realloc(t->again_ns, (t->neval + 1) * sizeof *t->again_ns);
     t->eval_ns[t->neval] = ns[ROUNDS / 2];
-    t->again_ns[t->neval++] = again(r, &l, work);
+    t->other_ns = realloc(t->other_ns, (t->neval + 1) * sizeof *t->other_ns);
+    t->again_ns[t->neval] = again(r, &l, work, &t->closed_s);
+    bool closed = false, guessed = false;
+    t->other_ns[t->neval++] = others(r, l, params, work, &closed, &guessed);
+    t->closed += closed;
+    t->guessed += guessed;
     if (t->verbose)
-        printf("%.*s: %u instructions, %.0f ns\n", (int)ptx_func_name(r->m, r->f).len,
-               ptx_func_name(r->m, r->f).ptr, r->proof.head->ninsns, ns[ROUNDS / 2]);
+        printf("%.*s: %u instructions, %.0f ns, %.0f ns for another launch%s%s\n",
+               (int)ptx_func_name(r->m, r->f).len, ptx_func_name(r->m, r->f).ptr, r->proof.head->ninsns,
+               ns[ROUNDS / 2], t->other_ns[t->neval - 1], closed ? ", by a closed form" : "",
+               guessed ? ", which the first launch had already" : "");
     for (uint32_t i = 0; i < r->proof.head->naccesses; i++) {
         const struct ranges_access *a = &r->accesses[i];
         const struct proof_access *row = &r->proof.accesses[i];
@@ -187,6 +225,7 @@ static void print_totals(struct totals *t)
 {
     qsort(t->eval_ns, t->neval, sizeof *t->eval_ns, by_value);
     qsort(t->again_ns, t->neval, sizeof *t->again_ns, by_value);
+    qsort(t->other_ns, t->neval, sizeof *t->other_ns, by_value);
     printf("kernels %llu\nfunctions %llu\nbytes %llu\naccesses %llu\nwhole %llu\n", t->kernels, t->functions,
            t->bytes, t->accesses, t->whole);
     for (int i = 0; i < RANGES_FORMS; i++)
@@ -198,12 +237,16 @@ static void print_totals(struct totals *t)
         if (t->static_reasons[i] || t->reasons[i])
             printf("reason %llu %llu %s\n", t->static_reasons[i], t->reasons[i],
                    proof_why((enum proof_reason)i));
-    printf("parse_s_per_mb %.4f\nanalysis_s_per_mb %.4f\n", t->parse_s * 1e6 / (double)t->bytes,
-           t->analysis_s * 1e6 / (double)t->bytes);
+    printf("parse_s_per_mb %.4f\nanalysis_s_per_mb %.4f\nclosed_s_per_mb %.4f\n",
+           t->parse_s * 1e6 / (double)t->bytes, t->analysis_s * 1e6 / (double)t->bytes,
+           t->closed_s * 1e6 / (double)t->bytes);
     if (t->neval)
         printf("eval_ns_median %.0f\neval_ns_99 %.0f\nagain_ns_median %.0f\nagain_ns_99 %.0f\n",
                t->eval_ns[t->neval / 2], t->eval_ns[t->neval * 99 / 100], t->again_ns[t->neval / 2],
                t->again_ns[t->neval * 99 / 100]);
+    if (t->neval)
+        printf("other_ns_median %.0f\nother_ns_99 %.0f\nclosed %zu\nguessed %zu\nevaluated %zu\n",
+               t->other_ns[t->neval / 2], t->other_ns[t->neval * 99 / 100], t->closed, t->guessed, t->neval);
 }
 
 int main(int argc, char **argv)
@@ -219,5 +262,6 @@ int main(int argc, char **argv)
     print_totals(&t);
     free(t.eval_ns);
     free(t.again_ns);
+    free(t.other_ns);
     return status;
 }

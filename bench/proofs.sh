@@ -34,8 +34,11 @@ row() {  # row NAME FILE...
                 printf " %.1f |", 100 * form[substr("ABCDEF", i, 1)] / all
             printf " %.1f |", 100 * (form["A"] + form["B"] + form["C"]) / all
             printf " %.0f %% |", 100 * v["whole"] / v["kernels"]
-            printf " %.3f | %.0f / %.0f | %.0f / %.0f |\n", v["analysis_s_per_mb"], v["eval_ns_median"],
-                v["eval_ns_99"], v["again_ns_median"], v["again_ns_99"]
+            printf " %.3f + %.3f | %.0f / %.0f |", v["analysis_s_per_mb"], v["closed_s_per_mb"],
+                v["eval_ns_median"], v["eval_ns_99"]
+            printf " %.0f / %.0f |", v["again_ns_median"], v["again_ns_99"]
+            printf " %.0f / %.0f | %.1f %% |\n", v["other_ns_median"], v["other_ns_99"],
+                100 * v["closed"] / v["evaluated"]
         }' "$T/out"
     sed -n 's/^reason \([0-9]*\) [0-9]* \(.*\)/\1 \2/p' "$T/out" | sort -rn >"$T/reasons-$name"
 }
@@ -59,13 +62,15 @@ done
     echo
     echo "Static accesses by the form of their address, in percent (doc/proofs.md has the letters);"
     echo "kernels in which all are of A to C and nothing is called; seconds of analysis per MB of PTX,"
-    echo "without parsing; nanoseconds of an evaluation for a launch of 64 blocks of 256 threads, median of"
-    echo "the kernels and 99th percentile; and of the answer for a launch like an earlier one, which is"
-    echo "remembered."
+    echo "without parsing, and of making the first closed forms; nanoseconds of an evaluation for a launch"
+    echo "of 64 blocks of 256 threads, median of the kernels and 99th percentile; of the answer for a launch"
+    echo "like an earlier one, which is remembered; of the answer for a launch with another grid and other"
+    echo "integers than all before (of each kernel the median of 31 such launches, after four others); and"
+    echo "the kernels for which a closed form gives that answer."
     echo
     echo "| programs | kernels | accesses | A | B | C | D | E | F | A to C | whole | s/MB | evaluation |" \
-        "remembered |"
-    echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+        "remembered | another launch | closed form |"
+    echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     row suite "$suite"/*.ptx
     row 'suite without CUB' $(ls "$suite"/*.ptx | grep -v /cub.ptx)
     for i in "${!names[@]}"; do
@@ -84,8 +89,9 @@ done
         echo "With the arguments of real launches (moat explain, CPU device): programs that launched kernels,"
         echo "those kernels, others without PTX, their launches; kernels of which every access is bounded in"
         echo "all launches, and of which every one is known to be inside its buffer or unreachable; accesses"
-        echo "that are bounded, in percent; nanoseconds that a launch's answer took, evaluated or remembered:"
-        echo "the median of the launches, and the 99th percentile of the kernels' 99th percentiles."
+        echo "that are bounded, in percent; nanoseconds that a launch's answer took, evaluated, remembered or"
+        echo "by a closed form: the median of the launches, and the 99th percentile of the kernels' 99th"
+        echo "percentiles."
         echo
         echo "| programs | ran | kernels | no PTX | launches | bounded | inside | accesses | answer |"
         echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"

@@ -301,19 +301,42 @@ static uint64_t now(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+static bool maybe_outside(struct explain_row *row, const struct proof_bound *bounds,
+                          const struct proof_launch *l)
+{
+    struct explain_buffer *buffer;
+    bool maybe = false;
+    for (uint32_t i = 0; i < row->ranges->proof.head->naccesses && !maybe; i++)
+        maybe = judge(row, &bounds[i], l, &buffer).verdict == JUDGE_MAYBE;
+    return maybe;
+}
+
+// Finds the bounds of a launch; those that a closed form gave are good enough if they are inside of buffers.
+// Requires the lock.
+static const struct proof_bound *bounds_of(struct explain_row *row, const struct proof_launch *l)
+{
+    const struct proof_bound *bounds = NULL;
+    uint64_t start = now();
+    int err = proof_memo_eval(row->memo, l, row->work, &bounds, NULL);
+    uint64_t took = now() - start;
+    row->unevaluated += err != 0;
+    for (uint32_t i = 0; i < row->ranges->proof.head->nroots; i++)
+        row->buffers[i] = (struct explain_buffer){.looked_up = false};
+    if (!err && proof_memo_is_closed(row->memo) && maybe_outside(row, bounds, l)) {
+        start = now();
+        proof_memo_renew(row->memo, l, row->work, &bounds);
+        took += now() - start;
+    }
+    explain_times_add(&row->times, took);
+    return err ? NULL : bounds;
+}
+
 // Requires the lock. Returns how many errors were found.
 static unsigned evaluate(struct explain_row *row, const struct proof_launch *l, struct explain_found *found)
 {
-    const struct proof *p = &row->ranges->proof;
     unsigned n = 0;
-    const struct proof_bound *bounds;
-    uint64_t start = now();
-    int err = proof_memo_eval(row->memo, l, row->work, &bounds, NULL);
-    explain_times_add(&row->times, now() - start);
-    row->unevaluated += err != 0;
-    for (uint32_t i = 0; i < p->head->nroots; i++)
-        row->buffers[i] = (struct explain_buffer){.looked_up = false};
-    for (uint32_t i = 0; !err && i < p->head->naccesses; i++) {
+    const struct proof_bound *bounds = bounds_of(row, l);
+    for (uint32_t i = 0; bounds && i < row->ranges->proof.head->naccesses; i++) {
         struct explain_buffer *buffer;
         struct judge_answer a = judge(row, &bounds[i], l, &buffer);
         add_to_tally(&row->tallies[i], &bounds[i], &a, buffer);

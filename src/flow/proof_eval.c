@@ -385,7 +385,7 @@ static void sum_up(const struct proof *p, const struct proof_bound *out, struct 
     }
 }
 
-static bool launch_valid(const struct proof *p, const struct proof_launch *l)
+bool proof_launch_valid(const struct proof *p, const struct proof_launch *l)
 {
     uint64_t threads = 1;
     for (unsigned i = 0; i < 3; i++) {
@@ -400,7 +400,7 @@ int proof_eval(const struct proof *p, const struct proof_launch *l, void *work, 
                struct proof_touched *roots)
 {
     struct proof_state e;
-    if (!launch_valid(p, l))
+    if (!proof_launch_valid(p, l))
         return -EINVAL;
     start(&e, p, l, work);
     for (uint32_t i = 0; i < p->head->naccesses; i++)

@@ -4,7 +4,15 @@
 #include <errno.h>
 #include <string.h>
 
+#include "flow/closed.h"
+#include "flow/proof_state.h"
+
 // MOST_BYTES: of all answers of a memo, if at least two fit.
+// Closed forms: at most so many, in the room of so many of the largest. They are tried from the second launch
+// on that needed proof_eval, after each failure half as often; so many, and one more for so many answers of
+// theirs.
+enum { MOST_CLOSED = 12, CLOSED_ROOM = 3, FIRST_TRIES = 16, ANSWERS_PER_TRY = 64, MOST_FAILURES = 20 };
+enum { MOST_AT_LAUNCH = 512 };  // instructions of a program for which one is made at a launch
 enum { MOST_ANSWERS = 16, LEAST_ANSWERS = 2, MOST_BYTES = 1 << 18, LAUNCH_BYTES = 7 * 4 };
 
 // Bytes of parameters that are part of the key.
@@ -12,15 +20,27 @@ struct part {
     uint32_t at, size;
 };
 
-// Memory: the memo, its parts, a flag for each root, the keys, the answers. An answer that was given is in
-// `used`; the key of answer i is keys + i * key_size.
+// Memory: the memo, its parts, a flag for each root, the closed forms, the keys, the answers. An answer that
+// was given is in `used`; the key of answer i is keys + i * key_size.
 struct proof_memo {
     const struct proof *p;
     uint32_t nparts, key_size, nanswers, next;
     uint32_t used;  // a bit for each answer
     uint32_t last;  // the answer that was given last: most launches are like the one before
+    uint32_t misses,
+        next_try;  // launches that only proof_eval could answer, and how many before the next try
+    uint32_t tries,
+        failures;  // closed forms that were tried; those that could not be made, or were of no use
+    bool unused;   // no launch has used a closed form since the last one was made
+    uint32_t nclosed, closed_end,
+        guessed;  // closed forms, their bytes; 1 if no launch has asked for the first
+    uint32_t closed_at[MOST_CLOSED];
+    uint64_t closed_answers;
+    uint32_t from_closed;  // a bit for each answer that one gave
+    uint32_t last_closed;  // the one that held last
     struct part *parts;
     uint8_t *in_key;  // by root
+    char *closed;
     char *keys, *key;
     struct proof_bound *answers;
 };
@@ -49,12 +69,19 @@ static size_t most_key(const struct proof *p)
     return round_up(LAUNCH_BYTES + (size_t)count_params(p) * 8);
 }
 
+// The keys also hold all parameters of a launch, once.
+static size_t keys_size(const struct proof *p, uint32_t n)
+{
+    size_t params = round_up(p->head->params), keys = n * most_key(p);
+    return keys > params ? keys : params;
+}
+
 size_t proof_memo_size(const struct proof *p)
 {
     uint32_t n = answers_of(p);
     return round_up(sizeof(struct proof_memo)) + round_up(count_params(p) * sizeof(struct part)) +
-           round_up(p->head->nroots + 1) + (n + 1) * most_key(p) +
-           (size_t)n * (p->head->naccesses + 1) * sizeof(struct proof_bound);
+           round_up(p->head->nroots + 1) + CLOSED_ROOM * round_up(closed_size(p)) + most_key(p) +
+           keys_size(p, n) + (size_t)n * (p->head->naccesses + 1) * sizeof(struct proof_bound);
 }
 
 // --- which pointers matter ---------------------------------------------------------------------------------
@@ -144,6 +171,101 @@ static void find_uses(const struct proof *p, uint32_t *pointer, uint8_t *in_key)
     }
 }
 
+// --- closed forms ------------------------------------------------------------------------------------------
+
+static bool hold(struct proof_memo *m, uint32_t i, const struct proof_launch *l, void *work,
+                 struct proof_bound *out)
+{
+    if (!closed_eval(m->closed + m->closed_at[i], m->p, l, work, out))
+        return false;
+    m->last_closed = i;
+    m->unused = false;
+    m->closed_answers++;
+    return true;
+}
+
+static bool eval_closed(struct proof_memo *m, const struct proof_launch *l, void *work,
+                        struct proof_bound *out)
+{
+    uint32_t last = m->last_closed;
+    if (!m->nclosed || !proof_launch_valid(m->p, l))
+        return false;
+    if (hold(m, last, l, work, out))
+        return true;
+    for (uint32_t i = 0; i < m->nclosed; i++)
+        if (i != last && hold(m, i, l, work, out))
+            return true;
+    return false;
+}
+
+// Makes a closed form of an answer, for launches to come. Those of earlier launches make room.
+static bool add_closed(struct proof_memo *m, const struct proof_launch *l, void *work,
+                       const struct proof_bound *answer)
+{
+    size_t size = round_up(closed_size(m->p));
+    if (m->nclosed == MOST_CLOSED || m->closed_end + size > CLOSED_ROOM * size) {
+        m->nclosed = m->guessed;
+        m->closed_end = m->guessed ? (uint32_t)round_up(closed_used(m->closed, m->p)) : 0;
+        m->last_closed = 0;
+    }
+    if (!size || !closed_build(m->p, l, answer, work, m->closed + m->closed_end))
+        return false;
+    m->closed_at[m->nclosed++] = m->closed_end;
+    m->closed_end += (uint32_t)round_up(closed_used(m->closed + m->closed_end, m->p));
+    return true;
+}
+
+static void learn(struct proof_memo *m, const struct proof_launch *l, void *work,
+                  const struct proof_bound *answer)
+{
+    if (m->p->head->ninsns > MOST_AT_LAUNCH || m->misses++ < m->next_try ||
+        m->tries > FIRST_TRIES + m->closed_answers / ANSWERS_PER_TRY)
+        return;
+    m->tries++;
+    bool useless = m->unused;
+    m->unused = add_closed(m, l, work, answer);
+    if ((useless || !m->unused) && m->failures < MOST_FAILURES)
+        m->failures++;
+    m->next_try = m->misses + (1u << m->failures) - 1;
+}
+
+// --- a launch that nobody has made -------------------------------------------------------------------------
+
+// Numbers that are likely to leave guards undecided, as those of most launches do: more threads than any
+// integer says on the first axis, or on all.
+static const struct guess {
+    uint32_t grid[3], block[3];
+    uint8_t number;
+} guesses[] = {
+    {{32, 16, 8}, {32, 8, 2}, 100},
+    {{64, 1, 1}, {256, 1, 1}, 200},
+};
+
+static void guess_params(const struct proof *p, uint8_t number, char *to)
+{
+    memset(to, 0, p->head->params);
+    for (uint32_t i = 0; i < p->head->ninsns; i++) {
+        const struct proof_insn *x = &p->insns[i];
+        bool pointer = x->op == PROOF_PARAM && x->bits == 64 && x->a != PROOF_NONE && p->roots[x->a].strong;
+        uint64_t v = pointer ? (x->a + 1ULL) << 36 : number;
+        if (x->op == PROOF_PARAM)
+            memcpy(to + x->imm, &v, x->bits / 8);
+    }
+}
+
+// Makes the first closed form, before any launch.
+static void guess_closed(struct proof_memo *m, void *work)
+{
+    struct proof_bound *out = m->answers;
+    for (uint32_t i = 0; i < sizeof guesses / sizeof *guesses && !m->guessed; i++) {
+        struct proof_launch l = {.params_size = m->p->head->params, .params = m->keys};
+        memcpy(l.grid, guesses[i].grid, sizeof l.grid);
+        memcpy(l.block, guesses[i].block, sizeof l.block);
+        guess_params(m->p, guesses[i].number, m->keys);
+        m->guessed = !proof_eval(m->p, &l, work, out, NULL) && add_closed(m, &l, work, out);
+    }
+}
+
 // --- keys --------------------------------------------------------------------------------------------------
 
 static void add_part(struct proof_memo *m, uint32_t at, uint32_t size)
@@ -159,16 +281,18 @@ struct proof_memo *proof_memo_init(const struct proof *p, void *memory, void *wo
 {
     char *at = memory;
     struct proof_memo *m = memory;
-    *m = (struct proof_memo){.p = p, .nanswers = answers_of(p), .key_size = LAUNCH_BYTES};
+    *m = (struct proof_memo){.p = p, .nanswers = answers_of(p), .key_size = LAUNCH_BYTES, .next_try = 1};
     at += round_up(sizeof *m);
     m->parts = (struct part *)at;
     at += round_up(count_params(p) * sizeof *m->parts);
     m->in_key = (uint8_t *)at;
     at += round_up(p->head->nroots + 1);
+    m->closed = at;
+    at += CLOSED_ROOM * round_up(closed_size(p));
     m->key = at;
     at += most_key(p);
     m->keys = at;
-    at += m->nanswers * most_key(p);
+    at += keys_size(p, m->nanswers);
     m->answers = (struct proof_bound *)at;
     memset(m->in_key, 0, p->head->nroots + 1);
     find_uses(p, work, m->in_key);
@@ -179,7 +303,13 @@ struct proof_memo *proof_memo_init(const struct proof *p, void *memory, void *wo
     }
     m->key_size = (uint32_t)round_up(m->key_size);
     memset(m->key, 0, most_key(p));
+    guess_closed(m, work);
     return m;
+}
+
+bool proof_memo_is_closed(const struct proof_memo *m)
+{
+    return m->from_closed >> m->last & 1;
 }
 
 bool proof_memo_uses(const struct proof_memo *m, uint32_t root)
@@ -212,6 +342,20 @@ static bool matches(const struct proof_memo *m, uint32_t answer)
     return (m->used >> answer & 1) && !memcmp(m->keys + (size_t)answer * m->key_size, m->key, m->key_size);
 }
 
+// Answers for a launch that is not remembered, as answer i.
+static int eval_anew(struct proof_memo *m, const struct proof_launch *l, void *work, uint32_t i)
+{
+    struct proof_bound *out = m->answers + (size_t)i * (m->p->head->naccesses + 1);
+    m->from_closed |= 1u << i;
+    if (eval_closed(m, l, work, out))
+        return 0;
+    m->from_closed &= ~(1u << i);
+    int err = proof_eval(m->p, l, work, out, NULL);
+    if (!err)
+        learn(m, l, work, out);
+    return err;
+}
+
 int proof_memo_eval(struct proof_memo *m, const struct proof_launch *l, void *work,
                     const struct proof_bound **out, bool *remembered)
 {
@@ -229,7 +373,7 @@ int proof_memo_eval(struct proof_memo *m, const struct proof_launch *l, void *wo
     if (!known) {
         i = m->next;
         m->used &= ~(1u << i);
-        int err = proof_eval(m->p, l, work, m->answers + (size_t)i * n, NULL);
+        int err = eval_anew(m, l, work, i);
         if (err)
             return err;
         memcpy(m->keys + (size_t)i * m->key_size, m->key, m->key_size);
@@ -239,4 +383,15 @@ int proof_memo_eval(struct proof_memo *m, const struct proof_launch *l, void *wo
     m->last = i;
     *out = m->answers + (size_t)i * n;
     return 0;
+}
+
+bool proof_memo_renew(struct proof_memo *m, const struct proof_launch *l, void *work,
+                      const struct proof_bound **out)
+{
+    struct proof_bound *answer = m->answers + (size_t)m->last * (m->p->head->naccesses + 1);
+    if (!proof_memo_is_closed(m) || proof_eval(m->p, l, work, answer, NULL))
+        return false;
+    m->from_closed &= ~(1u << m->last);
+    *out = answer;
+    return true;
 }

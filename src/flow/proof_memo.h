@@ -7,6 +7,9 @@
 // the distance of every access from it is the same whatever its value is, and so are the bounds, which are
 // distances. It is part of the key if it is compared, masked, subtracted or added to another one.
 //
+// A launch with other values is answered by a closed form (closed.h), if one holds for it; only else by
+// proof_eval.
+//
 // The memory is the caller's; nothing is allocated or locked. Calls for one memo must not overlap.
 #ifndef MOAT_FLOW_PROOF_MEMO_H
 #define MOAT_FLOW_PROOF_MEMO_H
@@ -23,9 +26,17 @@ size_t proof_memo_size(const struct proof *p);
 struct proof_memo *proof_memo_init(const struct proof *p, void *memory, void *work);
 
 // As proof_eval. On success *out has one answer for each access, which stays until the next call.
-// remembered: set to whether nothing had to be evaluated; may be NULL.
+// remembered: set to whether it is the answer of an equal launch; may be NULL.
 int proof_memo_eval(struct proof_memo *m, const struct proof_launch *l, void *work,
                     const struct proof_bound **out, bool *remembered);
+
+// Returns whether the last answer, when it was given first, came from a closed form.
+bool proof_memo_is_closed(const struct proof_memo *m);
+
+// Evaluates the launch of the last answer anew if a closed form gave it: some bounds may be narrower then.
+// Returns false if that cannot help.
+bool proof_memo_renew(struct proof_memo *m, const struct proof_launch *l, void *work,
+                      const struct proof_bound **out);
 
 // Returns whether the value of a root, which is a parameter, is part of the key.
 bool proof_memo_uses(const struct proof_memo *m, uint32_t root);

@@ -150,6 +150,29 @@ static void pointers_that_matter(void **state)
     }
 }
 
+// Launches with other numbers are answered by a closed form, from the first on. An answer that was evaluated
+// anew is no longer one of those.
+static void other_numbers(void **state)
+{
+    (void)state;
+    struct kernel k = make(PLAIN);
+    struct params p = {.a = 0x7000000, .n = 10};
+    struct proof_launch l = {{4, 1, 1}, {32, 1, 1}, 0, sizeof p, &p};
+    const struct proof_bound *out;
+    for (p.n = 10; p.n < 30; p.n++) {
+        assert_false(ask(&k, 32, p));
+        assert_true(proof_memo_is_closed(k.memo));
+    }
+    assert_true(ask(&k, 32, (struct params){.a = 0x7000000, .n = 29}));
+    p.n = 29;
+    assert_int_equal(proof_memo_eval(k.memo, &l, k.work, &out, NULL), 0);
+    assert_true(proof_memo_renew(k.memo, &l, k.work, &out));
+    assert_int_equal(out[0].highest, 115);
+    assert_false(proof_memo_is_closed(k.memo));
+    assert_false(proof_memo_renew(k.memo, &l, k.work, &out));
+    drop(&k);
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -172,6 +195,7 @@ int main(void)
         cmocka_unit_test(equal_launches),
         cmocka_unit_test(more_than_fit),
         cmocka_unit_test(pointers_that_matter),
+        cmocka_unit_test(other_numbers),
         cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

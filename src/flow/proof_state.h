@@ -30,6 +30,9 @@ struct proof_state {
     uint32_t block;       // the current one
 };
 
+// Whether a launch is one that can be: see proof_eval.
+bool proof_launch_valid(const struct proof *p, const struct proof_launch *l);
+
 static inline struct affine_place proof_here(const struct proof_state *e)
 {
     return (struct affine_place){e->block, PROOF_NONE};

@@ -59,7 +59,7 @@ static bool add_operand(struct ranges_build *b, uint32_t loop, uint32_t stmt, co
 uint32_t ranges_moving(const struct ranges_build *b, uint32_t loop, uint32_t stmt,
                        const struct ptx_operand *o)
 {
-    if (o->kind != PTX_REG || o->sub != PTX_SEL_NONE)
+    if (!o || o->kind != PTX_REG || o->sub != PTX_SEL_NONE)
         return REACH_NONE;
     uint32_t v = ranges_read(b, stmt, o->id);
     return v == REACH_NONE || ranges_fixed(b, loop, v) ? REACH_NONE : v;
@@ -247,7 +247,7 @@ bool ranges_compared(struct ranges_build *b, uint32_t loop, uint32_t pred, bool 
         return false;
     const struct ptx_stmt *s = &b->f->stmts[v->place];
     const struct ptx_operand *x = ptx_operand(s, 1), *y = ptx_operand(s, 2);
-    if (s->form->id != PTX_OP_SETP || s->form->odd || ptx_operand(s, 3) || !ranges_plain_int(s->form) ||
+    if (!y || s->form->id != PTX_OP_SETP || s->form->odd || ptx_operand(s, 3) || !ranges_plain_int(s->form) ||
         s->operands[0].kind != PTX_REG || !relation_of(s->form, &t->relation))
         return false;
     t->stmt = v->place;

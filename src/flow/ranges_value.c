@@ -164,7 +164,7 @@ bool ranges_constant(const struct ptx_stmt *s, unsigned i, int64_t *v)
 static bool parameter_of(struct source *x, const struct ptx_operand *o, uint32_t *param, int64_t *inside)
 {
     const struct ranges_build *b = x->b;
-    if (o->kind != PTX_ADDR)
+    if (!o || o->kind != PTX_ADDR)
         return false;
     uint32_t sym = o->id;
     *inside = o->value;
@@ -368,6 +368,8 @@ static uint32_t move(struct source *x)
 {
     const struct ptx_operand *to = x->s->operands, *from = ptx_operand(x->s, 1);
     unsigned bits = bits_of(x->s->form, 0);
+    if (!from)
+        return opaque(x, PROOF_WHY_OPERATOR);
     if (to->kind == PTX_REG && from->kind != PTX_VEC)
         return operand(x, 1);
     if (to->kind == PTX_VEC && from->kind == PTX_REG && bits <= 64) {

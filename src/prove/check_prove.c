@@ -292,17 +292,13 @@ static void find_certain(const struct check_prove *p, const struct proof_launch 
     }
 }
 
-// Requires the lock of the proof's area.
-static enum check_proved evaluate(const struct check_prove *p, const struct proof_launch *l,
-                                  struct check_certain *certain)
+// What the bounds of a launch prove. *wide: whether narrower ones might prove more.
+static enum check_proved judge_all(const struct check_prove *p, const struct proof_launch *l,
+                                   const struct proof_bound *bounds, struct buffer *buffers, bool *wide)
 {
-    struct buffer *buffers = (struct buffer *)p->area->memory;
-    const struct proof_bound *bounds;
-    if (proof_memo_eval(p->memo, l, p->area->memory + buffers_size(&p->proof), &bounds, NULL))
-        return CHECK_PROVED_NOTHING;
-    memset(buffers, 0, buffers_size(&p->proof));
-    unsigned section = epoch_enter();
     bool all = p->may_be_bare, rest = p->has_rest;
+    unsigned section = epoch_enter();
+    *wide = false;
     for (uint32_t i = 0; i < p->proof.head->naccesses && (all || rest); i++) {
         const struct pass_check_asked *asked = &p->asked[i];
         // Of the others nothing is to be known once some access is not right.
@@ -310,13 +306,34 @@ static enum check_proved evaluate(const struct check_prove *p, const struct proo
             continue;
         if (is_right(p, l, i, &bounds[i], buffers))
             continue;
+        *wide |= bounds[i].verdict == PROOF_BOUNDED;
         all = false;
         rest &= !asked->rest;
     }
-    if (!all && certain)
-        find_certain(p, l, bounds, buffers, certain);
     epoch_leave(section);
     return all ? CHECK_PROVED_ALL : rest ? CHECK_PROVED_REST : CHECK_PROVED_NOTHING;
+}
+
+// Requires the lock of the proof's area.
+static enum check_proved evaluate(const struct check_prove *p, const struct proof_launch *l,
+                                  struct check_certain *certain)
+{
+    struct buffer *buffers = (struct buffer *)p->area->memory;
+    char *work = p->area->memory + buffers_size(&p->proof);
+    const struct proof_bound *bounds;
+    bool wide;
+    if (proof_memo_eval(p->memo, l, work, &bounds, NULL))
+        return CHECK_PROVED_NOTHING;
+    memset(buffers, 0, buffers_size(&p->proof));
+    enum check_proved proved = judge_all(p, l, bounds, buffers, &wide);
+    if (wide && proof_memo_renew(p->memo, l, work, &bounds))
+        proved = judge_all(p, l, bounds, buffers, &wide);
+    if (proved != CHECK_PROVED_ALL && certain) {
+        unsigned section = epoch_enter();
+        find_certain(p, l, bounds, buffers, certain);
+        epoch_leave(section);
+    }
+    return proved;
 }
 
 bool check_prove_is_idle(const struct check_prove *p)

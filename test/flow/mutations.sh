@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Breaks one rule of the analysis at a time, and requires that proof_test, proof_memo_test or proof_random
-# notices. A line of mutations.txt is FILE :: TEXT => OTHER TEXT; TEXT stands in the file exactly once.
+# mutations.sh [PATTERN]: breaks one rule of the analysis at a time, of the lines of mutations.txt that match
+# the pattern, and requires that proof_test, closed_test, proof_memo_test or proof_random notices. A line is
+# FILE :: TEXT => OTHER TEXT; TEXT stands in the file exactly once.
 # tier: all
 # builds: one
 # slow
@@ -14,6 +15,7 @@ packages='libzstd liblz4 libelf libdw libxxhash libcjson'
 libs="$BUILD/libmoat-all.a $(pkg-config --libs $packages) -ldl -lm -pthread"
 passed=0 failed=0
 $CC $flags -c -o "$T/proof_test.o" src/flow/proof_test.c || exit 1
+$CC $flags -c -o "$T/closed_test.o" src/flow/closed_test.c || exit 1
 $CC $flags -c -o "$T/proof_memo_test.o" src/flow/proof_memo_test.c || exit 1
 $CC $flags -c -o "$T/proof_random.o" test/flow/proof_random.c || exit 1
 
@@ -21,6 +23,8 @@ survives() {  # survives FILE: whether no test notices what is in $T/FILE
     $CC $flags -w -c -o "$T/mutant.o" "$T/$1" || return 1
     $CC -o "$T/test" "$T/proof_test.o" "$T/mutant.o" $libs -lcmocka || return 1
     timeout 60 "$T/test" >"$T/log" 2>&1 || return 1
+    $CC -o "$T/closed" "$T/closed_test.o" "$T/mutant.o" $libs -lcmocka || return 1
+    timeout 60 "$T/closed" >"$T/log" 2>&1 || return 1
     $CC -o "$T/memo" "$T/proof_memo_test.o" "$T/mutant.o" $libs -lcmocka || return 1
     timeout 60 "$T/memo" >"$T/log" 2>&1 || return 1
     $CC -o "$T/random" "$T/proof_random.o" "$T/mutant.o" $libs || return 1
@@ -53,7 +57,7 @@ while IFS= read -r line; do
         passed=$((passed + 1))
     fi
     rm -f "$T/$file"
-done <test/flow/mutations.txt
+done < <(grep -e "${1:-}" test/flow/mutations.txt)
 echo "covered: $passed mutations"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // proof_random [KERNELS [SEED]]: makes random kernels, executes each with several launches on the CPU, and
-// compares every address that a thread touches with the bound that proof_memo_eval gives for it.
+// compares every address that a thread touches with the bound that proof_memo_eval gives for it. Most
+// launches differ from the one before in a number or two, so that closed forms are used with other numbers;
+// their answers for further launches, which are not executed, are compared with what proof_eval knows to be
+// touched.
 //
 // A kernel is written twice. The text that is analysed has loads and stores. In the text that is executed
 // each of them notes the lowest and highest distance from its root in a log, and a load yields a number
@@ -23,7 +26,15 @@
 #include "flow/proof_memo.h"
 #include "flow/ranges.h"
 
-enum { MEMORY = 1 << 20, MOST_ACCESSES = 64, LAUNCHES = 4, SCALARS = 4, FUEL = 120, MOST_POOL = 64 };
+enum {
+    MEMORY = 1 << 20,
+    MOST_ACCESSES = 64,
+    LAUNCHES = 5,
+    VARIANTS = 12,
+    SCALARS = 4,
+    FUEL = 120,
+    MOST_POOL = 64
+};
 
 struct text {
     char at[1 << 16];
@@ -211,7 +222,8 @@ static void value32(void)
 static void value64(void)
 {
     int to = target(&g.d, &g.nd);
-    switch (below(8)) {
+    switch (below(9)) {
+    case 7: both("mul.lo.s64 %%d%d, %%d%d, %%d%d;\n", to, pick(&g.d), pick(&g.d)); break;
     case 0: both("cvt.s64.s32 %%d%d, %%r%d;\n", to, pick(&g.r)); break;
     case 1: both("cvt.u64.u32 %%d%d, %%r%d;\n", to, pick(&g.r)); break;
     case 2: both("mul.wide.%s32 %%d%d, %%r%d, %d;\n", sign(), to, pick(&g.r), 1 << below(4)); break;
@@ -573,7 +585,9 @@ static void make_kernel(void)
 // --- comparison --------------------------------------------------------------------------------------------
 
 struct totals {
-    unsigned long long kernels, launches, accesses, bounded, unknown, unreachable, touched, remembered;
+    unsigned long long kernels, launches, accesses, bounded, unknown, unreachable, touched, remembered,
+        closed;
+    unsigned long long variants, equal, wider, tighter;
 };
 
 struct params {
@@ -595,6 +609,11 @@ static uint32_t dimension(uint32_t most)
     return below(3) ? 1 + below(most) : 1;
 }
 
+static uint64_t random_size(void)
+{
+    return below(3) ? below(300) : below(2) ? (uint64_t)odd_number() : 1ULL << below(64);
+}
+
 static void make_launch(struct proof_launch *l, struct params *p)
 {
     *l = (struct proof_launch){{dimension(4), dimension(2), dimension(2)},
@@ -606,7 +625,24 @@ static void make_launch(struct proof_launch *l, struct params *p)
     p->base[1] = 0x7000F0000000 + 256 * below(100);
     for (int i = 0; i < SCALARS; i++)
         p->scalar[i] = (int32_t)(below(4) ? (long long)below(200) : odd_number());
-    p->size = below(3) ? below(300) : (uint64_t)odd_number();
+    p->size = random_size();
+}
+
+// Changes a number or two of a launch.
+static void vary_launch(struct proof_launch *l, struct params *p)
+{
+    for (uint32_t n = 1 + below(2); n > 0; n--) {
+        uint32_t k = below(SCALARS);
+        switch (below(8)) {
+        case 0: l->grid[below(3)] = dimension(4); break;
+        case 1: l->block[0] = 1 + below(40); break;
+        case 2: p->size = random_size(); break;
+        case 3: p->scalar[k] = (int32_t)((uint32_t)p->scalar[k] * 2); break;
+        case 4: p->scalar[k] = (int32_t)odd_number(); break;
+        case 5: p->scalar[k] = (int32_t)below(200); break;
+        default: p->scalar[k] = (int32_t)((uint32_t)p->scalar[k] + below(9) - 4);
+        }
+    }
 }
 
 // Runs the kernel; *all says whether no loop was cut short.
@@ -685,6 +721,7 @@ static const struct proof_bound *bounds_of(const struct proof *proof, struct pro
         abort();
     free(work);
     t->remembered += remembered;
+    t->closed += proof_memo_is_closed(memo);
     return bounds;
 }
 
@@ -720,6 +757,65 @@ static bool compare(const struct ranges *r, struct proof_memo *memo, const struc
     return true;
 }
 
+// Compares an answer of a closed form with a fresh one: if either is exact, the other cannot leave anything
+// out.
+static bool consistent(const struct proof_bound *closed, const struct proof_bound *fresh, struct totals *t)
+{
+    if (closed->verdict == PROOF_UNKNOWN || fresh->verdict == PROOF_UNKNOWN) {
+        t->wider += fresh->verdict != PROOF_UNKNOWN;
+        t->tighter += closed->verdict != PROOF_UNKNOWN;
+        t->equal += fresh->verdict == closed->verdict;
+        return true;
+    }
+    bool none = closed->verdict == PROOF_UNREACHABLE, no = fresh->verdict == PROOF_UNREACHABLE;
+    if (none || no) {
+        t->wider += !none;
+        t->tighter += !no;
+        t->equal += none && no;
+        return !(none ? fresh : closed)->exact || (none && no);
+    }
+    bool inside = closed->lowest >= fresh->lowest && closed->highest <= fresh->highest;
+    bool around = closed->lowest <= fresh->lowest && closed->highest >= fresh->highest;
+    t->equal += inside && around;
+    t->wider += around && !inside;
+    t->tighter += inside && !around;
+    return closed->root == fresh->root && (inside || !closed->exact) && (around || !fresh->exact);
+}
+
+static bool try_variants(const struct proof *proof, struct proof_memo *memo, const struct proof_launch *from,
+                         struct totals *t)
+{
+    struct params p = *(const struct params *)from->params;
+    struct proof_launch l = *from;
+    void *work = malloc(proof_work_size(proof));
+    const struct proof_bound *out;
+    struct proof_bound fresh[MOST_ACCESSES + 8];
+    bool remembered, ok = true;
+    l.params = &p;
+    for (int i = 0; i < VARIANTS && ok; i++) {
+        vary_launch(&l, &p);
+        if ((uint64_t)l.block[0] * l.block[1] * l.block[2] > 1024)
+            continue;
+        if (!work || proof_memo_eval(memo, &l, work, &out, &remembered))
+            abort();
+        if (remembered || !proof_memo_is_closed(memo))
+            continue;
+        if (proof_eval(proof, &l, work, fresh, NULL))
+            abort();
+        t->variants++;
+        for (uint32_t k = 0; k < proof->head->naccesses && ok; k++) {
+            ok = consistent(&out[k], &fresh[k], t);
+            if (!ok)
+                printf("row %u: a closed form says %u %lld .. %lld%s, proof_eval %u %lld .. %lld%s\n", k,
+                       out[k].verdict, (long long)out[k].lowest, (long long)out[k].highest,
+                       out[k].exact ? " exactly" : "", fresh[k].verdict, (long long)fresh[k].lowest,
+                       (long long)fresh[k].highest, fresh[k].exact ? " exactly" : "");
+        }
+    }
+    free(work);
+    return ok;
+}
+
 static bool run_kernel(struct totals *t)
 {
     struct diag_printer sink;
@@ -740,11 +836,14 @@ static bool run_kernel(struct totals *t)
         abort();
     struct proof_memo *memo = proof_memo_init(&r->proof, memory, work);
     free(work);
+    struct proof_launch l;
+    struct params p = {0};
     for (int i = 0; i < LAUNCHES && ok; i++) {
-        struct proof_launch l;
-        struct params p = {0};
         int64_t log[2 * MOST_ACCESSES];
-        make_launch(&l, &p);
+        if (i && below(4))
+            vary_launch(&l, &p);
+        else
+            make_launch(&l, &p);
         if ((uint64_t)l.block[0] * l.block[1] * l.block[2] > 1024)
             continue;
         if (!execute(exec_find_kernel(program, STR("k")), &l, &p, log)) {
@@ -752,7 +851,7 @@ static bool run_kernel(struct totals *t)
             ok = false;
         }
         t->launches++;
-        ok = ok && compare(r, memo, &l, &p, log, t);
+        ok = ok && compare(r, memo, &l, &p, log, t) && try_variants(&r->proof, memo, &l, t);
     }
     t->kernels++;
     free(memory);
@@ -781,7 +880,9 @@ int main(int argc, char **argv)
         return 1;
     }
     printf("covered: %llu kernels, %llu launches, %llu accesses: %llu bounded, %llu unknown, %llu "
-           "unreachable; %llu touched; %llu launches remembered\n",
-           t.kernels, t.launches, t.accesses, t.bounded, t.unknown, t.unreachable, t.touched, t.remembered);
+           "unreachable; %llu touched; %llu launches remembered, %llu by closed "
+           "forms; %llu not executed: %llu bounds equal to fresh ones, %llu wider, %llu tighter\n",
+           t.kernels, t.launches, t.accesses, t.bounded, t.unknown, t.unreachable, t.touched, t.remembered,
+           t.closed, t.variants, t.equal, t.wider, t.tighter);
     return 0;
 }

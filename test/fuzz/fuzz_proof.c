@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flow/proof_memo.h"
 #include "flow/ranges.h"
 
 static void require(bool holds)
@@ -20,20 +21,46 @@ static void emit_nothing(struct diag_sink *sink, const struct diag *d)
     (void)d;
 }
 
+static void check_answers(const struct proof *p, const struct proof_bound *out)
+{
+    for (uint32_t i = 0; i < p->head->naccesses; i++) {
+        require(out[i].verdict <= PROOF_UNREACHABLE && out[i].reason < PROOF_WHY_COUNT);
+        require(out[i].root == PROOF_NONE || out[i].root < p->head->nroots);
+        require(out[i].verdict != PROOF_BOUNDED || out[i].root != PROOF_NONE);
+    }
+}
+
 static void evaluate(const struct proof *p, const struct proof_launch *l)
 {
     struct proof_bound *out = malloc((p->head->naccesses + 1) * sizeof *out);
     struct proof_touched *roots = malloc((p->head->nroots + 1) * sizeof *roots);
     void *work = malloc(proof_work_size(p) + 8);
-    if (out && roots && work && !proof_eval(p, l, work, out, roots)) {
-        for (uint32_t i = 0; i < p->head->naccesses; i++) {
-            require(out[i].verdict <= PROOF_UNREACHABLE && out[i].reason < PROOF_WHY_COUNT);
-            require(out[i].root == PROOF_NONE || out[i].root < p->head->nroots);
-            require(out[i].verdict != PROOF_BOUNDED || out[i].root != PROOF_NONE);
-        }
-    }
+    if (out && roots && work && !proof_eval(p, l, work, out, roots))
+        check_answers(p, out);
     free(out);
     free(roots);
+    free(work);
+}
+
+// Answers for launches in turn, whose numbers differ, so that closed forms are made and used.
+static void remember(const struct proof *p, const struct proof_launch *l)
+{
+    void *work = malloc(proof_work_size(p)), *memory = malloc(proof_memo_size(p));
+    struct proof_launch other = *l;
+    uint32_t params[64];
+    memcpy(params, l->params, sizeof params);
+    other.params = params;
+    if (work && memory) {
+        struct proof_memo *memo = proof_memo_init(p, memory, work);
+        for (uint32_t i = 0; i < 6; i++) {
+            const struct proof_bound *out;
+            other.grid[0] = (l->grid[0] + i % 3) & 0x7FFFFFFF;
+            params[i] += i;
+            if (!proof_memo_eval(memo, &other, work, &out, NULL))
+                check_answers(p, out);
+        }
+    }
+    free(memory);
     free(work);
 }
 
@@ -50,6 +77,7 @@ static void make_and_evaluate(struct str text, const struct proof_launch *l)
         struct ranges *r;
         if (!ranges_build(&w, &r)) {
             evaluate(&r->proof, l);
+            remember(&r->proof, l);
             ranges_free(r);
         }
         flow_drop(&w);
@@ -81,8 +109,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     struct proof p;
     if (aligned) {
         memcpy(aligned, bytes, len);
-        if (!proof_read(aligned, len, &p))
+        if (!proof_read(aligned, len, &p)) {
             evaluate(&p, &l);
+            remember(&p, &l);
+        }
     }
     free(aligned);
     return 0;

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: MIT
+// Small kernels, each with a launch and the answer for its last access, for proof_test.c and closed_test.c.
+// The rows that must stay unknown are pairs of those that must not: one number differs, and a register wraps
+// around.
+#ifndef MOAT_FLOW_PROOF_ROWS_H
+#define MOAT_FLOW_PROOF_ROWS_H
+
+#include <stdint.h>
+
+#include "flow/proof.h"
+
+// Registers: %r is a scalar and index, %i = blockIdx.x * blockDim.x + threadIdx.x, %a the pointer, %n and
+// %m scalars of 32 bits, %s one of 64 bits.
+#define HEAD                                                                                                 \
+    ".version 8.0\n.target sm_90\n.address_size 64\n.shared .align 16 .b8 tile[1024];\n.global .align 8 "    \
+    ".b8 table[256];\n"                                                                                      \
+    ".visible .entry k(.param .u64 k_a, .param .u32 k_n, .param .u32 k_m, .param .u64 k_s)\n{\n"             \
+    ".reg .b16 %h<9>; .reg .b32 %r<40>; .reg .b32 %i; .reg .b32 %n; .reg .b32 %m; .reg .b64 %d<40>; .reg "   \
+    ".b64 %a;\n"                                                                                             \
+    ".reg .b64 %s; .reg .pred %p<9>; .reg .f32 %f<4>;\n"                                                     \
+    "ld.param.u64 %d0, [k_a]; cvta.to.global.u64 %a, %d0; ld.param.u32 %n, [k_n]; ld.param.u32 %m, [k_m];\n" \
+    "ld.param.u64 %s, [k_s]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x;\n"            \
+    "mad.lo.s32 %i, %r0, %r1, %r2;\n"
+#define TAIL "\nEND: ret;\n}\n"
+// a[REG] as 4 bytes, by a signed or unsigned index.
+#define STORE(reg) "mul.wide.s32 %d8, " reg ", 4; add.s64 %d9, %a, %d8; st.global.u32 [%d9], %r1;\n"
+#define STORE_U(reg) "mul.wide.u32 %d8, " reg ", 4; add.s64 %d9, %a, %d8; st.global.u32 [%d9], %r1;\n"
+
+// What a compiler puts before an unrolled loop: of all rounds, whose number is
+// (max(i + MORE, n) - 1 - i) / 128 + 1, the last one, two or three.
+#define ROUNDS(more)                                                                                         \
+    "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\nadd.s32 %r3, %i, " more "; max.s32 %r4, %r3, %n; not.b32 %r5, " \
+    "%i; add.s32 %r6, %r4, %r5;\nshr.u32 %r7, %r6, 7; add.s32 %r8, %r7, 1; and.b32 %r9, %r8, 3; "            \
+    "setp.eq.s32 %p2, %r9, 0; @%p2 bra END;\nmov.u32 %r10, %i;\nLOOP: " STORE(                               \
+        "%r10") "add.s32 %r10, %r10, 128; add.s32 %r9, %r9, -1; setp.ne.s32 %p3, %r9, 0; @%p3 bra LOOP;\n"
+
+// A loop of n rounds in which %r10 goes from one stage to the next.
+#define STAGE(start, next)                                                 \
+    "mov.u32 %r10, " start "; mov.u32 %r12, 0;\nLOOP: " STORE("%r10") next \
+        " add.s32 %r12, %r12, 1; setp.lt.s32 %p3, %r12, %n; @%p3 bra LOOP;\n"
+
+struct row {
+    const char *name, *body;
+    uint32_t grid, block;
+    int32_t n, m;
+    int64_t s;
+    int verdict, reason;
+    int64_t lowest, highest;
+};
+
+#define BOUNDED PROOF_BOUNDED, 0
+#define UNKNOWN(why) PROOF_UNKNOWN, PROOF_WHY_##why, 0, 0
+#define UNREACHABLE PROOF_UNREACHABLE, 0, 0, 0
+
+static const struct row rows[] = {
+    {"affine", STORE("%i"), 4, 256, 0, 0, 0, BOUNDED, 0, 4095},
+    {"guard", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i"), 4, 256, 1000, 0, 0, BOUNDED, 0, 3999},
+    {"guard that never holds", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i"), 4, 256, 0, 0, 0,
+     UNREACHABLE},
+    // 2^24 * 256 threads: i wraps to negative numbers, which pass the guard.
+    {"rounds before an unrolled loop", ROUNDS("128"), 3, 128, 300, 0, 0, BOUNDED, 0, 1199},
+    {"one round too many", ROUNDS("256"), 3, 128, 300, 0, 0, BOUNDED, 0, 2047},
+    {"rounds whose number wraps", ROUNDS("128"), 1 << 24, 128, INT32_MAX - 50, 0, 0, UNKNOWN(WRAPS)},
+    {"smaller one of two, divided",  // at most 255 / 4, and at least 0 / 4
+     "min.s32 %r3, %i, %n; shr.s32 %r4, %r3, 2; setp.lt.s32 %p1, %r3, 0; @%p1 bra END;\n" STORE("%r4"), 4,
+     256, 255, 0, 0, BOUNDED, 0, 255},
+    {"maximum less one of its forms",  // max(i, 68) + 255 - i is at least 255, at most 323
+     "max.s32 %r3, %i, 68; add.s32 %r4, %r3, 255; sub.s32 %r5, %r4, %i;\n" STORE("%r5"), 1, 256, 0, 0, 0,
+     BOUNDED, 1020, 1295},
+    {"minima that differ by a constant",  // min(n, i) - (min(n + 1, i + 1) - 1)
+     "min.s32 %r3, %n, %i; add.s32 %r4, %i, 1; add.s32 %r5, %n, 1; min.s32 %r6, %r4, %r5;\nsub.s32 %r7, %r6, "
+     "%r3;\n" STORE("%r7"),
+     4, 256, 300, 0, 0, BOUNDED, 4, 7},
+    {"maximum with a loaded number", "ld.global.u32 %r3, [%a]; max.s32 %r4, %i, %r3;\n" STORE("%r4"), 4, 256,
+     0, 0, 0, UNKNOWN(LOADED_INDEX)},
+    {"greater one of two, divided", "max.s32 %r3, %i, 68; shr.s32 %r4, %r3, 2;\n" STORE("%r4"), 1, 256, 0, 0,
+     0, BOUNDED, 68, 255},
+    {"minimum of another way",  // of which it is known that i is at least 100
+     "setp.lt.u32 %p1, %r2, 10; @%p1 bra LOW; setp.lt.s32 %p2, %i, 100; @%p2 bra END;\n"
+     "min.s32 %r3, %i, %n;\n" STORE("%r3") "bra END;\nLOW: min.s32 %r4, %i, %n;\n" STORE("%r4"),
+     4, 256, 200, 0, 0, BOUNDED, 0, 803},
+    {"minimum of the other way",
+     "setp.ge.u32 %p1, %r2, 10; @%p1 bra LOW; setp.lt.s32 %p2, %i, 100; @%p2 bra END;\n"
+     "min.s32 %r3, %i, %n;\n" STORE("%r3") "bra END;\nLOW: min.s32 %r4, %i, %n;\n" STORE("%r4"),
+     4, 256, 200, 0, 0, BOUNDED, 40, 803},
+    {"minima that do not, in order",
+     "min.s32 %r3, %i, %n; add.s32 %r4, %i, 1; add.s32 %r5, %n, 2; min.s32 %r6, %r4, %r5;\nsub.s32 %r7, %r6, "
+     "%r3;\n" STORE("%r7"),
+     4, 256, 300, 0, 0, BOUNDED, -1196, 11},
+    {"minima that do not",
+     "min.s32 %r3, %n, %i; add.s32 %r4, %i, 1; add.s32 %r5, %n, 2; min.s32 %r6, %r4, %r5;\nsub.s32 %r7, %r6, "
+     "%r3;\n" STORE("%r7"),
+     4, 256, 300, 0, 0, BOUNDED, -1196, 11},
+    {"stage that is flipped", STAGE("0", "xor.b32 %r10, %r10, 1;"), 1, 32, 9, 0, 0, BOUNDED, 0, 7},
+    {"stage that is flipped from 2 on", STAGE("2", "xor.b32 %r10, %r10, 1;"), 1, 32, 9, 0, 0, BOUNDED, 0, 15},
+    {"stage that is subtracted", STAGE("1", "sub.s32 %r10, 5, %r10;"), 1, 32, 9, 0, 0, BOUNDED, 0, 23},
+    {"stage that is subtracted from less", STAGE("6", "sub.s32 %r10, 5, %r10;"), 1, 32, 9, 0, 0,
+     UNKNOWN(CARRIED)},
+    {"stage that is masked", STAGE("7", "add.s32 %r11, %r10, 1; and.b32 %r10, %r11, 3;"), 1, 32, 9, 0, 0,
+     BOUNDED, 0, 31},
+    {"stage that is a remainder", STAGE("0", "add.s32 %r11, %r10, 1; rem.u32 %r10, %r11, 3;"), 1, 32, 9, 0, 0,
+     BOUNDED, 0, 11},
+    {"stage that is a remainder of a negative number",
+     STAGE("0", "sub.s32 %r11, %r10, 1; rem.s32 %r10, %r11, 3;"), 1, 32, 9, 0, 0, UNKNOWN(CARRIED)},
+    {"stage that starts anywhere", STAGE("%m", "xor.b32 %r10, %r10, 1;"), 1, 32, 9, -1, 0, UNKNOWN(CARRIED)},
+    {"two ways around, one of which wraps",
+     "mov.u32 %r10, 0; mov.u32 %r12, 0;\nLOOP: " STORE(
+         "%r10") "add.s32 %r12, %r12, 1; setp.ge.s32 %p1, %r12, %n; "
+                 "@%p1 bra END;\nsetp.lt.s32 %p2, %r12, %m; @%p2 bra OTHER; add.s32 %r11, %r10, 5; and.b32 "
+                 "%r10, %r11, 7; bra "
+                 "LOOP;\n"
+                 "OTHER: sub.s32 %r10, 1, %r10; bra LOOP;\n",
+     1, 32, 9, 5, 0, UNKNOWN(CARRIED)},
+    {"mask with holes", "and.b32 %r3, %i, 5;\n" STORE("%r3"), 4, 256, 0, 0, 0, BOUNDED, 0, 23},
+    {"flipped multiples",  // 1024 * tid xor 1024
+     "and.b32 %r3, %r2, 1; shl.b32 %r4, %r3, 10; xor.b32 %r5, %r4, 1024;\n" STORE("%r5"), 1, 32, 0, 0, 0,
+     BOUNDED, 0, 4099},
+    {"flipped multiples of less",
+     "and.b32 %r3, %r2, 1; shl.b32 %r4, %r3, 10; xor.b32 %r5, %r4, 512;\n" STORE("%r5"), 1, 32, 0, 0, 0,
+     BOUNDED, 2048, 6147},
+    {"good grid", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i"), 1 << 22, 256, 1 << 20, 0, 0,
+     BOUNDED, 0, (4 << 20) - 1},
+    {"bad grid", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" STORE("%i"), 1 << 24, 256, 1 << 20, 0, 0,
+     UNKNOWN(WRAPS)},
+    {"bad grid, no guard", STORE("%i"), 1 << 24, 256, 0, 0, 0, UNKNOWN(WRAPS)},
+    {"unsigned guard over a wrapped index", "setp.ge.u32 %p1, %i, %n; @%p1 bra END;\n" STORE_U("%i"), 1 << 25,
+     256, 1 << 20, 0, 0, BOUNDED, 0, (4 << 20) - 1},
+    {"guard on a sum that fits", "add.s32 %r3, %i, %m; setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE("%i"),
+     4, 256, 1000, 100, 0, BOUNDED, 0, 3599},
+    {"guard on a sum that wraps",
+     "add.s32 %r3, %i, %m; setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE("%i"), 4, 256, 1000, 2147483000,
+     0, BOUNDED, 0, 4095},
+    {"index times a fitting pitch", "mul.lo.s32 %r3, %i, %n;\n" STORE("%r3"), 4, 256, 1000, 0, 0, BOUNDED, 0,
+     4092003},
+    {"index times a pitch that wraps", "mul.lo.s32 %r3, %i, %n;\n" STORE("%r3"), 4, 256, 3000000, 0, 0,
+     UNKNOWN(WRAPS)},
+    {"signed index below zero", "sub.s32 %r3, %i, 5;\n" STORE("%r3"), 1, 32, 0, 0, 0, BOUNDED, -20, 107},
+    {"unsigned index below zero", "sub.s32 %r3, %i, 5;\n" STORE_U("%r3"), 1, 32, 0, 0, 0, UNKNOWN(WRAPS)},
+    {"unsigned guard of a difference",
+     "sub.s32 %r3, %i, 5; setp.ge.u32 %p1, %r3, %n; @%p1 bra END;\n" STORE("%r3"), 1, 32, 10, 0, 0, BOUNDED,
+     0, 39},
+    {"unsigned guard, limit too large",
+     "sub.s32 %r3, %i, 5; setp.ge.u32 %p1, %r3, %n; @%p1 bra END;\n" STORE("%r3"), 1, 32, -2, 0, 0, BOUNDED,
+     -20, 107},
+    {"not zero", "setp.eq.s32 %p1, %i, 0; @%p1 bra END; add.s32 %r3, %i, -1;\n" STORE("%r3"), 1, 32, 0, 0, 0,
+     BOUNDED, 0, 123},
+    {"both guards",
+     "setp.lt.s32 %p1, %i, %n; setp.gt.s32 %p2, %i, %m; and.pred %p3, %p1, %p2; @!%p3 bra END;\n" STORE("%i"),
+     4, 256, 900, 10, 0, BOUNDED, 44, 3599},
+    {"either guard",
+     "setp.lt.s32 %p1, %i, %n; setp.gt.s32 %p2, %i, %m; or.pred %p3, %p1, %p2; @!%p3 bra END;\n" STORE("%i"),
+     4, 256, 900, 10, 0, BOUNDED, 0, 4095},
+    {"neither guard",
+     "setp.ge.s32 %p1, %i, %n; setp.le.s32 %p2, %i, %m; or.pred %p3, %p1, %p2; @%p3 bra END;\n" STORE("%i"),
+     4, 256, 900, 10, 0, BOUNDED, 44, 3599},
+    {"predicated",
+     "setp.lt.s32 %p1, %i, %n; mul.wide.s32 %d8, %i, 4; add.s64 %d9, %a, %d8; @%p1 st.global.u32 [%d9], "
+     "%r1;\n",
+     4, 256, 900, 10, 0, BOUNDED, 0, 3599},
+    {"tile of a stride",  // 15 lines of n elements of 2 bytes, and 16 more elements
+     "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r10, %r11, %r12, %r13, %r14, %r15, %r16, %r17}, "
+     "[%a], %n;\n",
+     1, 32, 100, 0, 0, BOUNDED, 0, 3031},
+    {"tile of a stride that differs between threads",
+     "wmma.store.d.sync.aligned.col.m16n16k16.global.f32 [%a], {%f1, %f1, %f1, %f1, %f1, %f1, %f1, %f1}, "
+     "%i;\n",
+     1, 32, 0, 0, 0, BOUNDED, 0, 1923},
+    {"tile of a negative stride",
+     "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r10, %r11, %r12, %r13, %r14, %r15, %r16, %r17}, "
+     "[%a], %n;\n",
+     1, 32, -100, 0, 0, UNKNOWN(EXTENT)},
+    {"tile of a loaded stride",
+     "ld.global.u32 %r3, [%a]; wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r10, %r11, %r12, %r13, "
+     "%r14, %r15, %r16, %r17}, [%a], %r3;\n",
+     1, 32, 100, 0, 0, UNKNOWN(LOADED_INDEX)},
+    {"bulk copy of so many bytes",
+     "mov.u32 %r4, tile; cp.async.bulk.global.shared::cta.bulk_group [%a], [%r4], %n;\n", 1, 32, 256, 0, 0,
+     BOUNDED, 0, 255},
+    {"vector",
+     "mul.wide.s32 %d8, %i, 16; add.s64 %d9, %a, %d8; st.global.v4.u32 [%d9], {%r1, %r1, %r1, %r1};\n", 1, 32,
+     0, 0, 0, BOUNDED, 0, 511},
+
+    // Loops: for (j = 0; j < n; j++), before and after the body.
+    {"while",
+     "mov.u32 %r3, 0; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 10, 0, 0, BOUNDED, 0, 39},
+    {"do while",
+     "mov.u32 %r3, 0; setp.lt.s32 %p2, %n, 1; @%p2 bra END; L:\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %n; @%p1 bra L;\n",
+     1, 32, 10, 0, 0, BOUNDED, 0, 39},
+    {"do while, once",
+     "mov.u32 %r3, 0; L:\n" STORE("%r3") "add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %n; @%p1 bra L;\n", 1,
+     32, -7, 0, 0, BOUNDED, 0, 3},
+    {"last increment fits",
+     "mov.u32 %r3, 0; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 4; bra L;\n",
+     1, 32, 2147483643, 0, 0, BOUNDED, 0, 8589934563},
+    {"last increment wraps",
+     "mov.u32 %r3, 0; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 4; bra L;\n",
+     1, 32, 2147483646, 0, 0, UNKNOWN(COUNTER)},
+    {"step that wraps",
+     "mov.u32 %r3, 0; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, %m; bra L;\n",
+     1, 32, 2000000000, 1500000000, 0, UNKNOWN(COUNTER)},
+    {"step of a launch",
+     "mov.u32 %r3, %r2; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, %r1; bra L;\n",
+     1, 32, 1000, 0, 0, BOUNDED, 0, 3999},
+    {"up to and with",
+     "mov.u32 %r3, 0; L: setp.gt.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 10, 0, 0, BOUNDED, 0, 43},
+    {"up to and with the largest",
+     "mov.u32 %r3, 0; L: setp.gt.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 2147483647, 0, 0, UNKNOWN(COUNTER)},
+    {"until met",
+     "mov.u32 %r3, 0; L: setp.eq.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 4; bra L;\n",
+     1, 32, 40, 0, 0, BOUNDED, 0, 147},
+    {"until missed",
+     "mov.u32 %r3, 0; L: setp.eq.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 4; bra L;\n",
+     1, 32, 42, 0, 0, UNKNOWN(COUNTER)},
+    {"until passed by",
+     "mov.u32 %r3, 8; L: setp.eq.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 4, 0, 0, UNKNOWN(COUNTER)},
+    {"down",
+     "mov.u32 %r3, %n; L: setp.le.s32 %p1, %r3, 0; @%p1 bra END; add.s32 %r3, %r3, -1;\n" STORE(
+         "%r3") "bra L;\n",
+     1, 32, 10, 0, 0, BOUNDED, 0, 39},
+    {"down, never below",
+     "mov.u32 %r3, %n; L: setp.lt.u32 %p1, %r3, 0; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, -1; bra L;\n",
+     1, 32, 10, 0, 0, UNKNOWN(COUNTER)},
+    {"pointer beside",
+     "mov.u32 %r3, 0; mov.u64 %d5, %a; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END; st.global.u32 [%d5], %r1;\n"
+     "add.s64 %d5, %d5, 8; add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 10, 0, 0, BOUNDED, 0, 75},
+    {"tested in 64 bits",
+     "mov.u32 %r3, 0; L: cvt.s64.s32 %d3, %r3; setp.ge.s64 %p1, %d3, %s; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 0, 0, 100, BOUNDED, 0, 399},
+    {"tested in 64 bits, beyond 32",
+     "mov.u32 %r3, 0; L: cvt.s64.s32 %d3, %r3; setp.ge.s64 %p1, %d3, %s; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 0, 0, 3000000000, UNKNOWN(COUNTER)},
+    {"inner limit",
+     "mov.u32 %r3, %i; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     4, 256, 1000, 0, 0, BOUNDED, 0, 3999},
+    {"carried",
+     "mov.u32 %r3, 1; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "xor.b32 %r3, %r3, %i; bra L;\n",
+     1, 32, 1000, 0, 0, UNKNOWN(CARRIED)},
+    // Values that are multiplied or divided.
+    {"doubled",
+     "mov.u32 %r3, 1; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "shl.b32 %r3, %r3, 1; bra L;\n",
+     1, 32, 1000, 0, 0, BOUNDED, 4, 3999},
+    {"doubled, seen behind the loop",
+     "mov.u32 %r3, 1; L: setp.gt.s32 %p1, %r3, %n; @%p1 bra M; shl.b32 %r3, %r3, 1; bra L; M:\n" STORE("%r3"),
+     1, 32, 1000, 0, 0, BOUNDED, 4004, 8003},
+    {"tripled, tested afterwards",
+     "mov.u32 %r3, 1; L:\n" STORE("%r3") "mul.lo.s32 %r3, %r3, 3; setp.lt.s32 %p1, %r3, %n; @%p1 bra L;\n", 1,
+     32, 1000, 0, 0, BOUNDED, 4, 3999},
+    {"doubled by a sum, at most",
+     "mov.u32 %r3, 5; L:\n" STORE("%r3") "add.s32 %r3, %r3, %r3; setp.le.u32 %p1, %r3, %n; @%p1 bra L;\n", 1,
+     32, 1000, 0, 0, BOUNDED, 20, 4003},
+    {"doubled until it wraps",
+     "mov.u32 %r3, 1; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "shl.b32 %r3, %r3, 1; bra L;\n",
+     1, 32, 1 << 30 | 2, 0, 0, UNKNOWN(CARRIED)},
+    {"doubled from below zero",
+     "mov.u32 %r3, -1; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "shl.b32 %r3, %r3, 1; bra L;\n",
+     1, 32, 1000, 0, 0, UNKNOWN(CARRIED)},
+    {"doubled up to another value",
+     "mov.u32 %r3, 1; mov.u32 %r4, 0; L: setp.ge.s32 %p1, %r4, %n; @%p1 bra END;\n" STORE(
+         "%r3") "shl.b32 %r3, %r3, 1; add.s32 %r4, %r4, 1; bra L;\n",
+     1, 32, 40, 0, 0, UNKNOWN(CARRIED)},
+    {"doubled or tripled",
+     "mov.u32 %r3, 1; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "setp.lt.s32 %p2, %i, %m; @%p2 bra M; shl.b32 %r3, %r3, 1; bra L; M: mul.lo.s32 %r3, %r3, 3; "
+                "bra L;\n",
+     1, 32, 1000, 5, 0, UNKNOWN(CARRIED)},
+    {"halved",
+     "mov.u32 %r3, %n; L: setp.eq.s32 %p1, %r3, 0; @%p1 bra END;\n" STORE(
+         "%r3") "shr.u32 %r3, %r3, 1; bra L;\n",
+     1, 32, 128, 0, 0, BOUNDED, 4, 515},
+    {"halved, below the thread's",
+     "mov.u32 %r3, %n; L: setp.lt.s32 %p1, %r3, 1; @%p1 bra END; setp.ge.u32 %p2, %r2, %r3; @%p2 bra M; "
+     "add.s32 %r4, %r2, %r3;\n" STORE("%r4") "M: shr.s32 %r3, %r3, 1; bra L;\n",
+     1, 256, 128, 0, 0, BOUNDED, 4, 1023},
+    {"halved with its sign",
+     "mov.u32 %r3, %n; L: setp.eq.s32 %p1, %r3, 77; @%p1 bra END;\n" STORE(
+         "%r3") "shr.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, -128, 0, 0, BOUNDED, -512, 3},
+    {"halved without its sign",
+     "mov.u32 %r3, %n; L: setp.eq.s32 %p1, %r3, 77; @%p1 bra END;\n" STORE_U(
+         "%r3") "shr.u32 %r3, %r3, 1; bra L;\n",
+     1, 32, -128, 0, 0, BOUNDED, 0, 4LL * 0xFFFFFF80 + 3},
+    {"halved by division",
+     "mov.u32 %r3, %n; L: setp.lt.s32 %p1, %r3, 1; @%p1 bra END;\n" STORE(
+         "%r3") "shr.u32 %r4, %r3, 31; add.s32 %r5, %r3, %r4; shr.s32 %r3, %r5, 1; bra L;\n",
+     1, 32, 128, 0, 0, BOUNDED, 4, 515},
+    {"halved by a division of something else",
+     "mov.u32 %r3, %n; L: setp.lt.s32 %p1, %r3, 1; @%p1 bra END;\n" STORE(
+         "%r3") "shr.u32 %r4, %r3, 30; add.s32 %r5, %r3, %r4; shr.s32 %r3, %r5, 1; bra L;\n",
+     1, 32, 128, 0, 0, UNKNOWN(CARRIED)},
+    // 0xFFFFFFFE, shifted as a signed number, is -1, and then without its sign 2^31 - 1.
+    {"halved with and without its sign",
+     "mov.u32 %r3, %n; L: setp.eq.s32 %p1, %r3, 77; @%p1 bra END;\n" STORE(
+         "%r3") "setp.lt.s32 %p2, %i, %m; @%p2 bra M; shr.s32 %r3, %r3, 1; bra L; M: shr.u32 %r3, %r3, 1; "
+                "bra "
+                "L;\n",
+     1, 32, -2, 5, 0, UNKNOWN(CARRIED)},
+    {"doubled, a multiple tested",
+     "mov.u32 %r3, 1; L:\n" STORE(
+         "%r3") "mul.lo.s32 %r4, %r3, 3; shl.b32 %r3, %r3, 1; setp.lt.s32 %p1, %r4, %n; @%p1 bra L;\n",
+     1, 32, 1000, 0, 0, UNKNOWN(CARRIED)},
+    {"halved in one way only",
+     "mov.u32 %r3, %n; L: setp.lt.s32 %p1, %r3, 1; @%p1 bra END;\n" STORE(
+         "%r3") "setp.lt.s32 %p2, %i, %m; @%p2 bra M; shr.s32 %r3, %r3, 1; bra L; M: add.s32 %r3, %r3, 1; "
+                "bra "
+                "L;\n",
+     1, 32, 128, 5, 0, UNKNOWN(CARRIED)},
+    {"test that a round may skip",
+     "mov.u32 %r3, 0; setp.lt.s32 %p2, %i, %m; L: @%p2 bra M; setp.ge.s32 %p1, %r3, %n; @%p1 bra END; "
+     "M:\n" STORE("%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 10, 5, 0, UNKNOWN(COUNTER)},
+    {"limit loaded",
+     "mov.u32 %r3, 0; ld.global.u32 %r4, [%a]; L: setp.ge.s32 %p1, %r3, %r4; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 0, 0, 0, UNKNOWN(COUNTER)},
+    {"narrow counter",
+     "mov.u16 %h1, 0; L: setp.ge.s16 %p1, %h1, 100; @%p1 bra END; cvt.s32.s16 %r3, %h1;\n" STORE(
+         "%r3") "add.s16 %h1, %h1, 1; bra L;\n",
+     1, 32, 0, 0, 0, BOUNDED, 0, 399},
+    {"narrow counter that wraps",
+     "mov.u16 %h1, 0; L: cvt.s32.s16 %r3, %h1; setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s16 %h1, %h1, 1; bra L;\n",
+     1, 32, 40000, 0, 0, BOUNDED, -131072, 131071},
+
+    // Quotients, masks, shifts.
+    {"row and column", "div.s32 %r3, %i, %n; mul.lo.s32 %r4, %r3, %n; sub.s32 %r5, %i, %r4;\n" STORE("%r5"),
+     4, 256, 100, 0, 0, BOUNDED, 0, 399},
+    {"remainder", "rem.u32 %r5, %i, %n;\n" STORE("%r5"), 4, 256, 100, 0, 0, BOUNDED, 0, 399},
+    {"remainder of negative", "sub.s32 %r3, %i, 10; rem.s32 %r5, %r3, %n;\n" STORE("%r5"), 4, 256, 100, 0, 0,
+     BOUNDED, -396, 399},
+    {"division by zero", "div.s32 %r5, %i, %n;\n" STORE("%r5"), 4, 256, 0, 0, 0, UNKNOWN(PRODUCT)},
+    {"block and thread again",
+     "shr.u32 %r3, %i, 8; and.b32 %r4, %i, 255; mad.lo.s32 %r5, %r3, 256, %r4;\n" STORE("%r5"), 4, 256, 0, 0,
+     0, BOUNDED, 0, 4095},
+    {"lane", "and.b32 %r5, %i, 31;\n" STORE("%r5"), 4, 256, 0, 0, 0, BOUNDED, 0, 127},
+    {"mask of a wrapped index", "and.b32 %r5, %i, 31;\n" STORE("%r5"), 1 << 25, 256, 0, 0, 0, BOUNDED, 0,
+     127},
+    {"aligned down", "and.b32 %r5, %i, -4; or.b32 %r5, %r5, 3;\n" STORE("%r5"), 4, 250, 0, 0, 0, BOUNDED, 12,
+     3999},
+    {"by 10", "mul.hi.u32 %r3, %i, -858993459; shr.u32 %r5, %r3, 3;\n" STORE("%r5"), 4, 256, 0, 0, 0, BOUNDED,
+     0, 411},
+    {"rest by 10",
+     "mul.wide.u32 %d3, %i, -858993459; shr.u64 %d3, %d3, 35; cvt.u32.u64 %r3, %d3; mul.lo.s32 %r4, %r3, "
+     "10;\n"
+     "sub.s32 %r5, %i, %r4;\n" STORE("%r5"),
+     4, 256, 0, 0, 0, BOUNDED, 0, 39},
+    {"shift beyond the width", "shl.b32 %r5, %i, %n;\n" STORE("%r5"), 4, 256, 40, 0, 0, BOUNDED, 0, 3},
+    {"shift by a negative amount", "shr.u32 %r5, %i, %n;\n" STORE("%r5"), 4, 256, -1, 0, 0, BOUNDED, 0, 3},
+    {"arithmetic shift beyond the width", "sub.s32 %r3, %i, 4; shr.s32 %r5, %r3, %n;\n" STORE("%r5"), 1, 32,
+     99, 0, 0, BOUNDED, -4, 3},
+    {"shift that wraps", "shl.b32 %r5, %i, 24;\n" STORE("%r5"), 4, 256, 0, 0, 0, UNKNOWN(WRAPS)},
+    {"field", "bfe.u32 %r5, %i, 4, 3;\n" STORE("%r5"), 4, 256, 0, 0, 0, BOUNDED, 0, 31},
+    {"inserted field", "mov.u32 %r3, 0; bfi.b32 %r5, %r2, %r3, 4, 8;\n" STORE("%r5"), 4, 256, 0, 0, 0,
+     BOUNDED, 0, 16323},
+    {"narrow", "cvt.u16.u32 %h1, %i; cvt.u32.u16 %r5, %h1;\n" STORE("%r5"), 1 << 20, 256, 0, 0, 0, BOUNDED, 0,
+     262143},
+    {"narrow, signed", "cvt.u16.u32 %h1, %i; cvt.s32.s16 %r5, %h1;\n" STORE("%r5"), 1 << 20, 256, 0, 0, 0,
+     BOUNDED, -131072, 131071},
+    {"minimum", "min.s32 %r5, %i, %n;\n" STORE("%r5"), 4, 256, 100, 0, 0, BOUNDED, 0, 403},
+    {"minimum of signed and unsigned", "sub.s32 %r3, %i, 5; min.u32 %r5, %r3, %n;\n" STORE("%r5"), 1, 32, 100,
+     0, 0, BOUNDED, 0, 403},
+    {"maximum", "sub.s32 %r3, %i, 5; max.s32 %r5, %r3, 0;\n" STORE("%r5"), 1, 32, 0, 0, 0, BOUNDED, 0, 107},
+    {"selected", "setp.lt.s32 %p1, %i, %n; selp.b32 %r5, %i, 0, %p1;\n" STORE("%r5"), 4, 256, 100, 0, 0,
+     BOUNDED, 0, 399},
+    {"merged", "mov.u32 %r5, 7; setp.ge.s32 %p1, %i, %n; @%p1 bra L; mov.u32 %r5, %i; L:\n" STORE("%r5"), 4,
+     256, 100, 0, 0, BOUNDED, 0, 399},
+    {"guarded move", "mov.u32 %r5, 7; setp.lt.s32 %p1, %i, %n; @%p1 mov.u32 %r5, %i;\n" STORE("%r5"), 4, 256,
+     100, 0, 0, BOUNDED, 0, 399},
+    {"dead branch",
+     "mov.u32 %r5, 7; setp.ne.s32 %p1, %n, 3; @%p1 bra L; mov.u32 %r5, 1000; L:\n" STORE("%r5"), 4, 256, 100,
+     0, 0, BOUNDED, 28, 31},
+
+    // Roots and what is not known.
+    {"shared", "mov.u32 %r3, tile; shl.b32 %r4, %r2, 2; add.s32 %r5, %r3, %r4; st.shared.u32 [%r5+4], %r1;\n",
+     1, 64, 0, 0, 0, BOUNDED, 4, 259},
+    {"shared, generic",
+     "mov.u64 %d3, tile; cvta.shared.u64 %d4, %d3; mul.wide.u32 %d5, %r2, 4; add.s64 %d6, %d4, %d5;\n"
+     "st.u32 [%d6], %r1;\n",
+     1, 64, 0, 0, 0, BOUNDED, 0, 255},
+    {"variable",
+     "mul.wide.u32 %d5, %r2, 4; mov.u64 %d3, table; add.s64 %d6, %d3, %d5; st.global.u32 [%d6], %r1;\n", 1,
+     64, 0, 0, 0, BOUNDED, 0, 255},
+    {"variable by name", "st.global.u32 [table+12], %r1;\n", 1, 64, 0, 0, 0, BOUNDED, 12, 15},
+    {"loaded index", "ld.global.u32 %r5, [%a];\n" STORE("%r5"), 1, 64, 0, 0, 0, UNKNOWN(LOADED_INDEX)},
+    {"loaded byte", "ld.global.u8 %r5, [%a];\n" STORE("%r5"), 1, 64, 0, 0, 0, BOUNDED, 0, 1023},
+    {"loaded index, checked",
+     "ld.global.u32 %r5, [%a]; setp.ge.u32 %p1, %r5, %n; @%p1 bra END;\n" STORE_U("%r5"), 1, 64, 100, 0, 0,
+     BOUNDED, 0, 399},
+    {"loaded index, checked on one side",
+     "ld.global.u32 %r5, [%a]; setp.ge.s32 %p1, %r5, %n; @%p1 bra END;\n" STORE("%r5"), 1, 64, 100, 0, 0,
+     UNKNOWN(LOADED_INDEX)},
+    {"loaded pointer", "ld.global.u64 %d5, [%a]; st.global.u32 [%d5], %r1;\n", 1, 64, 0, 0, 0,
+     UNKNOWN(LOADED_BASE)},
+    {"converted", "mov.f32 %f1, 0f3F800000; cvt.rzi.s32.f32 %r5, %f1;\n" STORE("%r5"), 1, 64, 0, 0, 0,
+     UNKNOWN(CONVERTED)},
+    {"shuffled", "shfl.sync.bfly.b32 %r5, %i, 1, 31, -1;\n" STORE("%r5"), 1, 64, 0, 0, 0, UNKNOWN(EXCHANGED)},
+    {"not understood", "prmt.b32 %r5, %i, %n, 4660;\n" STORE("%r5"), 1, 64, 0, 0, 0, UNKNOWN(OPERATOR)},
+    {"clock", "mov.u32 %r5, %clock;\n" STORE("%r5"), 1, 64, 0, 0, 0, UNKNOWN(SPECIAL)},
+    {"number as address", "mov.u64 %d5, 4096; st.global.u32 [%d5], %r1;\n", 1, 64, 0, 0, 0, UNKNOWN(NO_ROOT)},
+    {"64 bits",
+     "cvt.s64.s32 %d3, %i; add.s64 %d3, %d3, %s; shl.b64 %d4, %d3, 2; add.s64 %d5, %a, %d4; st.global.u32 "
+     "[%d5], %r1;\n",
+     1, 64, 0, 0, 10, BOUNDED, 40, 295},
+    {"unsigned guard in 64 bits",
+     "cvt.s64.s32 %d3, %i; add.s64 %d3, %d3, -5; setp.ge.u64 %p1, %d3, %s; @%p1 bra END;\n"
+     "shl.b64 %d4, %d3, 2; add.s64 %d5, %a, %d4; st.global.u32 [%d5], %r1;\n",
+     1, 64, 0, 0, 10, BOUNDED, 0, 39},
+    {"square", "mul.lo.s32 %r5, %i, %i;\n" STORE("%r5"), 1, 64, 0, 0, 0, BOUNDED, 0, 15879},
+    {"product of signs", "sub.s32 %r3, %i, 10; sub.s32 %r4, 3, %i; mul.lo.s32 %r5, %r3, %r4;\n" STORE("%r5"),
+     1, 32, 0, 0, 0, BOUNDED, -2352, 1123},
+    {"shift by the width", "shl.b32 %r5, %i, %n; add.s32 %r5, %r5, %r2;\n" STORE("%r5"), 1, 32, 32, 0, 0,
+     BOUNDED, 0, 127},
+    {"unsigned into signed",
+     "sub.s32 %r3, 0, %n; cvt.s64.u32 %d3, %r3; add.s64 %d5, %a, %d3; st.global.u32 [%d5], %r1;\n", 1, 32, 4,
+     0, 0, BOUNDED, 4294967292, 4294967295},
+    {"limit on the left",
+     "mov.u32 %r3, 0; L: setp.le.s32 %p1, %n, %r3; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 10, 0, 0, BOUNDED, 0, 39},
+    {"rising against a falling test",
+     "mov.u32 %r3, 20; L: setp.le.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 10, 0, 0, UNKNOWN(COUNTER)},
+    {"added after widening",
+     "mov.u32 %r3, 0; L: cvt.s64.s32 %d3, %r3; add.s64 %d3, %d3, -4294967296; setp.ge.s64 %p1, %d3, 100;\n"
+     "@%p1 bra END;\n" STORE("%r3") "add.s32 %r3, %r3, 1; bra L;\n",
+     1, 32, 0, 0, 0, UNKNOWN(COUNTER)},
+    {"above the signed range",
+     "ld.global.u64 %d3, [%a]; setp.le.u64 %p1, %d3, 5; @%p1 bra END; setp.le.u64 %p2, %d3, "
+     "9223372036854775807;\n"
+     "@%p2 bra END;\n" STORE("%i"),
+     1, 64, 0, 0, 0, BOUNDED, 0, 255},
+    {"square that wraps", "mul.lo.s32 %r5, %i, %i;\n" STORE("%r5"), 1 << 12, 256, 0, 0, 0, UNKNOWN(WRAPS)},
+};
+
+#endif
