@@ -6,6 +6,7 @@
 #include "core/epoch.h"
 #include "core/guard.h"
 #include "hook/hook.h"
+#include "mode/mode.h"
 #include "track/guard_report.h"
 #include "track/stack.h"
 #include "track/encoded_map.h"
@@ -93,6 +94,7 @@ CUresult hook_cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type,
     }
     about.box_bytes = rank && steps[0] == 1 && bytes <= UINT32_MAX ? (uint32_t)bytes : 0;
     made(map, &about);
+    mode_tensor(map, &(struct mode_tensor){type, rank, about.address, dims, strides, box, steps});
     return r;
 }
 
@@ -114,6 +116,8 @@ CUresult hook_cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType type
     about.box[0] = channels - 1;
     about.box_bytes = bytes <= UINT32_MAX ? (uint32_t)bytes : 0;
     made(map, &about);
+    const cuuint32_t box[ENCODED_MAP_RANK] = {channels, pixels, 1, 1, 1};
+    mode_tensor(map, &(struct mode_tensor){type, rank, about.address, dims, strides, box, NULL});
     return r;
 }
 
@@ -145,5 +149,10 @@ CUresult hook_cuTensorMapReplaceAddress(CUtensorMap *map, void *address)
     about.address = (uintptr_t)address;
     about.made_by = DRIVER_cuTensorMapReplaceAddress;
     made(map, &about);
+    // A row of as many bytes has the same bounds.
+    const cuuint64_t bytes = about.bytes;
+    if (bytes && about.box_bytes)
+        mode_tensor(map, &(struct mode_tensor){CU_TENSOR_MAP_DATA_TYPE_UINT8, 1, about.address, &bytes, NULL,
+                                               &about.box_bytes, NULL});
     return r;
 }
