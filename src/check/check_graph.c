@@ -151,8 +151,7 @@ static void choose(struct choice *c, struct node *n)
         check_launch_set_proved(n->launch, k->prove, n->failed ? CHECK_PROVED_NOTHING : proved);
     if (proved == CHECK_PROVED_ALL && !both)
         *c = (struct choice){.runs = RUNS_BARE, .handle = n->own->handle};
-    else if (proved && !both && !n->rigid &&
-             (k = check_apart_want(n->own->handle, k, true))->rest.handle &&
+    else if (proved && !both && !n->rigid && (k = check_apart_want(n->own->handle, k, true))->rest.handle &&
              check_kernel_fits(&l, &k->rest, k->checks->rest.npairs))
         choose_variant(c, n, RUNS_REST, true);
     else

@@ -392,12 +392,9 @@ static void launch_bare(const struct launch_call *l)
     check_args_look(l);
 }
 
-// A kernel whose variant cannot be launched runs as it is too. Blocks that are too large for any device are
-// not counted: the driver refuses their launch.
+// A kernel whose variant cannot be launched runs as it is too.
 static void launch_unfit(const struct launch_call *l)
 {
-    if ((uint64_t)l->block[0] * l->block[1] * l->block[2] > MOST_THREADS)
-        return;
     guard_count(GUARD_CHECK_UNFIT);
     check_unchecked_count(kernels_name(l->function));
 }
@@ -486,6 +483,12 @@ static void foretell(struct launching *w)
         check_launch_foretells(w->l, w->kernel, &w->certain, w->number, w->bytes, w->size);
 }
 
+// Returns whether blocks are too large for any device: the driver refuses the launch.
+static bool is_refused(const struct launch_call *l)
+{
+    return (uint64_t)l->block[0] * l->block[1] * l->block[2] > MOST_THREADS;
+}
+
 void check_launch(const struct launch_call *l)
 {
     struct launching w;
@@ -501,6 +504,8 @@ void check_launch(const struct launch_call *l)
         launch_bare(l);
         return;
     }
+    if (is_refused(l))
+        return;
     if (w.kernel->idle && !l->node && guard.options.proofs == OPTION_PROOFS_ON && !check_race_is_on()) {
         guard_count(GUARD_CHECK_PROVED);
         guard_count(GUARD_CHECK_LAUNCHES);

@@ -122,8 +122,8 @@ KPRIM_FAR struct kcheck_block kcheck_judge_look(uint64_t directory, uint64_t rec
                                                 uint64_t heap_bytes, uint64_t address)
 {
     bool in_heap = heap && address - heap < heap_bytes;
-    struct kcheck_block b = in_heap ? kcheck_judge_look_in_heap(heap, address)
-                                    : kcheck_judge_near(directory, records, address);
+    struct kcheck_block b =
+        in_heap ? kcheck_judge_look_in_heap(heap, address) : kcheck_judge_near(directory, records, address);
     struct kcheck_block none = {0, 0};
     return kcheck_judge_contains(b, address) ? b : none;
 }

@@ -75,8 +75,8 @@ static void write_site(const struct pass_check_site *s, struct out *to)
 
 void check_describe(const struct pass_check *check, struct out *to)
 {
-    out_fmt(to, "check %u %u %u %u %u %u %u\n", check->nkernels, check->nsites, check->nfuncs, check->nvariables,
-            check->tag, check->foreign, check->apart);
+    out_fmt(to, "check %u %u %u %u %u %u %u\n", check->nkernels, check->nsites, check->nfuncs,
+            check->nvariables, check->tag, check->foreign, check->apart);
     for (uint32_t i = 0; i < check->nkernels; i++)
         write_kernel(&check->kernels[i], to);
     for (uint32_t i = 0; i < check->nsites; i++)

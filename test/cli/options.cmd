@@ -41,6 +41,11 @@ $ moat options
     for: run
     default: copy
     now: copy (default)
+--check-variants=together|apart
+    with --mode=check, compile checked variants of kernels with their module (together), or each when a launch first needs it (apart)
+    for: run
+    default: together
+    now: together (default)
 --color=auto|always|never
     use colours in text reports, where auto means on a terminal unless NO_COLOR is set
     for: explain,report,run
@@ -274,6 +279,11 @@ $ moat options
     for: run
     default: yes
     now: yes (default)
+--shadow-quarantine=SIZE
+    with --mode=shadow, keep up to SIZE bytes of freed managed and pinned memory from being used again
+    for: run
+    default: 64M
+    now: 67108864 (default)
 --shadow-redzone=PERCENT
     with --mode=shadow, leave PERCENT of a buffer's size free behind it
     for: run

@@ -338,8 +338,8 @@ static __global__ void put_later(const volatile int *go, int *a, int n)
         a[i] = 7;
 }
 
-// A kernel that was launched before its piece was taken back, and given out again as a smaller one, is right;
-// so is one that was launched before the buffer became a pool.
+// A kernel that was launched before its piece was taken back, and given out again as a smaller one, is right.
+// A kernel that was launched before the buffer became a pool is right, too.
 static void pool_under_way(bool bad)
 {
     int *pool = take<int>(POOL), *go, seen[1000];
