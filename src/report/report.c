@@ -99,13 +99,18 @@ bool report_is_start_code(const struct report_frame *f)
     return f->function && (strcmp(f->function, "_start") == 0 || begins(f->function, names));
 }
 
-static bool is_foreign(const struct report_frame *f)
+bool report_is_runtime(const char *object)
 {
     static const char *const objects[] = {"libcudart.", "libcuda.",   "libmoat",      "libc.so",  "libc-2.",
                                           "ld-linux",   "libpthread", "libstdc++",    "libgcc_s", "libasan.",
                                           "libtsan.",   "libubsan.",  "libclang_rt.", NULL};
+    return begins(base_name(object), objects);
+}
+
+static bool is_foreign(const struct report_frame *f)
+{
     // Frames of Python code have a file and no object.
-    return begins(base_name(f->object), objects) || report_is_interpreter(f->object) ||
+    return report_is_runtime(f->object) || report_is_interpreter(f->object) ||
            report_is_start_code(f) || report_is_toolkit_header(f->file) ||
            (!f->file && is_runtime_function(f->function));
 }

@@ -23,6 +23,7 @@ struct object {
     Dwarf *dwarf;     // NULL: has none
     Dwarf_Addr bias;  // of dwarf's addresses
     bool searched;    // dwarf has been searched for
+    bool runtime;     // functions are enough: report_is_runtime
 };
 
 // The result for a place: frames[first .. first + count) of the symbols.
@@ -127,7 +128,8 @@ static uint32_t find_object(struct symbols *s, const char *path)
     const char *key = keep(&s->arena, path);
     if (!key || vec_reserve(&s->objects, 1) || map_put(&s->by_path, str_from(key), (uint32_t)s->objects.len))
         return MAP_NONE;
-    s->objects.items[s->objects.len++] = open_object(path);
+    s->objects.items[s->objects.len] = open_object(path);
+    s->objects.items[s->objects.len++].runtime = report_is_runtime(path);
     return (uint32_t)s->objects.len - 1;
 }
 
@@ -258,7 +260,8 @@ static uint32_t look_up(struct object *o, uint64_t offset, struct report_frame *
 {
     if (!o->dwfl)
         return 0;
-    if (!o->searched) {
+    // Every stack ends in libc. Debian's debug file of it is compressed, and takes longer to unpack than all else.
+    if (!o->searched && !o->runtime) {
         o->searched = true;
         o->dwarf = dwfl_module_getdwarf(o->module, &o->bias);
     }

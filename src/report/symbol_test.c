@@ -123,6 +123,34 @@ static void good_whole_errors(void **state)
     arena_free(&a);
 }
 
+// The same file has lines under any other name.
+static void good_runtimes_have_no_lines(void **state)
+{
+    char runtime[] = "/tmp/moat-symbol-XXXXXX/libcudart.so.13", command[PATH_MAX + 100];
+    char *name = strrchr(runtime, '/');
+    *name = 0;
+    assert_non_null(mkdtemp(runtime));
+    *name = '/';
+    outer();
+    struct report_frame frame = frame_at(recorded);
+    snprintf(command, sizeof command, "cp '%s' %s", frame.object, runtime);
+    assert_int_equal(system(command), 0);
+    frame.object = runtime;
+    struct symbols *s = symbol_new();
+    struct arena a;
+    arena_init(&a, 0);
+    struct report_stack stack = {1, &frame};
+    symbol_stack(s, &a, &stack);
+    assert_int_equal(stack.count, 1);
+    assert_string_equal(stack.frames[0].function, "outer");
+    assert_null(stack.frames[0].file);
+    symbol_free(s);
+    arena_free(&a);
+    unlink(runtime);
+    *name = 0;
+    rmdir(runtime);
+}
+
 static void expect_unknown(struct symbols *s, const char *path)
 {
     struct arena a;
@@ -193,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_lines_and_inlined_functions),
         cmocka_unit_test(good_symbols_of_libraries),
+        cmocka_unit_test(good_runtimes_have_no_lines),
         cmocka_unit_test(good_whole_errors),
         cmocka_unit_test(bad_files),
         cmocka_unit_test(bad_memory_runs_out),
