@@ -12,7 +12,7 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache
 passed=0 failed=0
-nvcc -std=c++17 -lineinfo -gencode arch=compute_90,code=compute_90 -cudart shared -L"$BUILD/lib/moat" \
+nvcc -O2 -std=c++17 -lineinfo -gencode arch=compute_90,code=compute_90 -cudart shared -L"$BUILD/lib/moat" \
     -o "$T/fence_tenant" test/guard/fence_tenant.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
 export FENCE_DRIVER=$BUILD/lib/moat/libmoat-cpu.so
 
