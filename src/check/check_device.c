@@ -64,14 +64,15 @@ static bool is_zero(const char *bytes, size_t n)
     return !bytes[0] && !memcmp(bytes, bytes + 1, n - 1);
 }
 
-// Writes a unit to cleared memory: most of a table is zero.
-static CUresult write_unit(struct context *ctx, CUdeviceptr to, const void *unit)
+// Writes the bytes from `first` to `end` of a unit to cleared memory. Most of a table is zero, and was never
+// touched on the host, where it takes no memory until it is read.
+static CUresult write_unit(struct context *ctx, CUdeviceptr to, const void *unit, size_t first, size_t end)
 {
     enum { PART = 4096 };
     struct context_copy copies[BATCH];
     unsigned n = 0;
     CUresult r = CUDA_SUCCESS;
-    for (size_t at = 0; at < UNIT && !r; at += PART) {
+    for (size_t at = first / PART * PART; at < end && !r; at += PART) {
         const char *part = (const char *)unit + at;
         if (is_zero(part, PART))
             continue;
@@ -112,8 +113,10 @@ static CUresult grow_directory(struct check_device *d, struct context *ctx, cons
         r = create(ctx->device, &handle);
         if (!r)
             r = map_both(ctx, 0, d->directory_write + (uint64_t)i * UNIT, handle);
+        const struct check_table_run used = check_table_page_used(t, i);
         if (!r)
-            r = write_unit(ctx, d->directory_write + (uint64_t)i * UNIT, words);
+            r = write_unit(ctx, d->directory_write + (uint64_t)i * UNIT, words, used.first * sizeof *words,
+                           (used.first + (size_t)used.count) * sizeof *words);
         if (!r)
             d->pages[i] = handle;
         *more = true;
@@ -127,12 +130,14 @@ static CUresult grow_records(struct check_device *d, struct context *ctx, const 
     for (; !r && d->pieces * CHECK_TABLE_PIECE < check_table_records(t); d->pieces++) {
         CUmemGenericAllocationHandle handle;
         uint64_t offset = (uint64_t)d->pieces * UNIT;
+        uint32_t used = check_table_records(t) - d->pieces * CHECK_TABLE_PIECE;
         r = create(ctx->device, &handle);
         if (!r)
             r = map_both(ctx, d->records + offset, d->records_write + offset, handle);
         struct kcheck_record *records = check_table_piece(t, d->pieces);
         if (!r && records)
-            r = write_unit(ctx, d->records_write + offset, records);
+            r = write_unit(ctx, d->records_write + offset, records, 0,
+                           (used < CHECK_TABLE_PIECE ? used : CHECK_TABLE_PIECE) * sizeof *records);
         if (!r)
             guard.real.cuMemRelease(handle);  // the mappings keep it
     }

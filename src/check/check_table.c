@@ -33,6 +33,7 @@ struct chunk {
 };
 
 struct page {
+    struct check_table_run used;  // all other words are 0
     uint64_t words[CHECK_TABLE_PAGE_WORDS];
     struct chunk *chunks[CHECK_TABLE_PAGE_WORDS];
 };
@@ -213,6 +214,11 @@ uint64_t *check_table_page(const struct check_table *t, uint32_t n)
     return n < CHECK_TABLE_PAGES && t->pages[n] ? t->pages[n]->words : NULL;
 }
 
+struct check_table_run check_table_page_used(const struct check_table *t, uint32_t n)
+{
+    return n < CHECK_TABLE_PAGES && t->pages[n] ? t->pages[n]->used : (struct check_table_run){0};
+}
+
 static struct chunk *chunk_at(const struct check_table *t, uint64_t number)
 {
     const struct page *p = t->pages[number / CHECK_TABLE_PAGE_WORDS];
@@ -233,10 +239,14 @@ static struct chunk *make_chunk(struct check_table *t, uint64_t number)
 
 static void set_word(struct check_table *t, uint64_t number, uint64_t word)
 {
-    uint64_t *at = &t->pages[number / CHECK_TABLE_PAGE_WORDS]->words[number % CHECK_TABLE_PAGE_WORDS];
-    if (*at == word)
+    struct page *page = t->pages[number / CHECK_TABLE_PAGE_WORDS];
+    uint32_t n = number % CHECK_TABLE_PAGE_WORDS, first = page->used.first, end = first + page->used.count;
+    if (page->words[n] == word)
         return;
-    *at = word;
+    page->words[n] = word;
+    first = page->used.count && first < n ? first : n;
+    end = end > n ? end : n + 1;
+    page->used = (struct check_table_run){first, end - first};
     NOTE(t, &t->words, (uint32_t)number);
 }
 
@@ -597,12 +607,21 @@ static bool chunk_valid(const struct check_table *t, const struct chunk *c, uint
     return word == (only ? (uint64_t)only->record << 32 : 0);
 }
 
+static bool page_valid(const struct check_table *t, const struct page *page)
+{
+    for (unsigned i = 0; i < CHECK_TABLE_PAGE_WORDS; i++) {
+        if (page->chunks[i] ? !chunk_valid(t, page->chunks[i], page->words[i]) : page->words[i] != 0)
+            return false;
+        if (page->words[i] && i - page->used.first >= page->used.count)
+            return false;
+    }
+    return true;
+}
+
 bool check_table_valid(const struct check_table *t)
 {
     for (unsigned i = 0; i < CHECK_TABLE_PAGES; i++)
-        for (unsigned j = 0; t->pages[i] && j < CHECK_TABLE_PAGE_WORDS; j++)
-            if (t->pages[i]->chunks[j] ? !chunk_valid(t, t->pages[i]->chunks[j], t->pages[i]->words[j])
-                                       : t->pages[i]->words[j] != 0)
-                return false;
+        if (t->pages[i] && !page_valid(t, t->pages[i]))
+            return false;
     return true;
 }

@@ -86,6 +86,8 @@ void check_table_clean(struct check_table *t);
 struct kcheck_record *check_table_piece(const struct check_table *t, uint32_t n);
 uint64_t *check_table_page(const struct check_table *t, uint32_t n);
 uint32_t check_table_records(const struct check_table *t);  // numbers below this one are in use
+// Returns which words of a page may be other than 0.
+struct check_table_run check_table_page_used(const struct check_table *t, uint32_t n);
 
 // Returns whether the equations above hold; for tests.
 bool check_table_valid(const struct check_table *t);
