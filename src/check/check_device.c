@@ -8,12 +8,14 @@
 
 enum {
     UNIT = 2 << 20,      // bytes of a page of the directory, and of a piece of the records
+    SPAN = 8,            // pages of the directory that one mapping covers if they are all zeros
     BATCH = 64,          // copies by one call
     MOST_IN_ORDER = 64,  // changes that are made by memsets
 };
 #define DIRECTORY_BYTES ((size_t)KCHECK_DIRECTORY_WORDS * sizeof(uint64_t))
 #define RECORDS_BYTES ((size_t)CHECK_TABLE_PIECES * UNIT)
 _Static_assert(CHECK_TABLE_PAGE_WORDS * sizeof(uint64_t) == UNIT, "a page is a unit");
+_Static_assert(CHECK_TABLE_PAGES % SPAN == 0, "the directory is made of whole spans");
 _Static_assert(CHECK_TABLE_PIECE * sizeof(struct kcheck_record) == UNIT, "a piece is a unit");
 
 static bool has_calls(void)
@@ -26,11 +28,11 @@ static bool has_calls(void)
 
 // --- mappings ----------------------------------------------------------------------------------------------
 
-static CUresult create(CUdevice device, CUmemGenericAllocationHandle *handle)
+static CUresult create(CUdevice device, size_t size, CUmemGenericAllocationHandle *handle)
 {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
-    return guard.real.cuMemCreate(handle, UNIT, &prop, 0);
+    return guard.real.cuMemCreate(handle, size, &prop, 0);
 }
 
 static CUresult set_access(CUdevice device, CUdeviceptr at, size_t size, CUmemAccess_flags flags)
@@ -40,18 +42,26 @@ static CUresult set_access(CUdevice device, CUdeviceptr at, size_t size, CUmemAc
     return guard.real.cuMemSetAccess(at, size, &access, 1);
 }
 
+// Maps memory for copies, and clears it.
+static CUresult map_cleared(struct context *ctx, CUdeviceptr at, size_t size,
+                            CUmemGenericAllocationHandle handle)
+{
+    CUresult r = guard.real.cuMemMap(at, size, 0, handle, 0);
+    if (!r)
+        r = set_access(ctx->device, at, size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    // Fresh memory of the CPU device, of which only the driver describes faults, is zero, and takes no memory
+    // until it is written.
+    if (!r && !guard.real_fault)
+        r = context_fill(ctx, at, 0, size);
+    return r;
+}
+
 // Maps a unit for kernels, which may only read it, and for copies, and clears it.
 static CUresult map_both(struct context *ctx, CUdeviceptr for_kernels, CUdeviceptr for_copies,
                          CUmemGenericAllocationHandle handle)
 {
     const struct driver *d = &guard.real;
-    CUresult r = d->cuMemMap(for_copies, UNIT, 0, handle, 0);
-    if (!r)
-        r = set_access(ctx->device, for_copies, UNIT, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    // Fresh memory of the CPU device, of which only the driver describes faults, is zero, and takes no memory
-    // until it is written.
-    if (!r && !guard.real_fault)
-        r = context_fill(ctx, for_copies, 0, UNIT);
+    CUresult r = map_cleared(ctx, for_copies, UNIT, handle);
     if (!r && for_kernels)
         r = d->cuMemMap(for_kernels, UNIT, 0, handle, 0);
     if (!r && for_kernels)
@@ -83,13 +93,47 @@ static CUresult write_unit(struct context *ctx, CUdeviceptr to, const void *unit
     return r || !n ? r : context_write(ctx, copies, n);
 }
 
+// Creates memory that is zero, through addresses that are given back.
+static CUresult create_zeros(struct context *ctx, size_t size, CUmemGenericAllocationHandle *handle)
+{
+    const struct driver *d = &guard.real;
+    CUdeviceptr at = 0;
+    CUresult r = create(ctx->device, size, handle);
+    if (!r)
+        r = d->cuMemAddressReserve(&at, size, UNIT, 0, 0);
+    if (!r)
+        r = map_cleared(ctx, at, size, *handle);
+    if (!r)
+        r = d->cuMemUnmap(at, size);
+    if (!r)
+        d->cuMemAddressFree(at, size);
+    return r;
+}
+
+// Maps a span for kernels. A handle is mapped whole, so that a span with one page of contents takes a mapping for
+// each of its pages.
+static CUresult map_span(const struct check_device *d, unsigned first, CUdeviceptr at)
+{
+    bool zero = true;
+    CUresult r = CUDA_SUCCESS;
+    for (unsigned i = 0; i < SPAN; i++)
+        zero = zero && !d->pages[first + i];
+    if (zero)
+        return guard.real.cuMemMap(at, (size_t)SPAN * UNIT, 0, d->zeros, 0);
+    for (unsigned i = 0; i < SPAN && !r; i++) {
+        CUmemGenericAllocationHandle page = d->pages[first + i];
+        r = guard.real.cuMemMap(at + (uint64_t)i * UNIT, UNIT, 0, page ? page : d->zero_page, 0);
+    }
+    return r;
+}
+
 // Makes addresses for kernels from the pages that there are.
 static CUresult map_directory(struct check_device *d, struct context *ctx)
 {
     CUdeviceptr at = 0;
     CUresult r = guard.real.cuMemAddressReserve(&at, DIRECTORY_BYTES, UNIT, 0, 0);
-    for (unsigned i = 0; i < CHECK_TABLE_PAGES && !r; i++)
-        r = guard.real.cuMemMap(at + (uint64_t)i * UNIT, UNIT, 0, d->pages[i] ? d->pages[i] : d->zeros, 0);
+    for (unsigned i = 0; i < CHECK_TABLE_PAGES && !r; i += SPAN)
+        r = map_span(d, i, at + (uint64_t)i * UNIT);
     if (!r)
         r = set_access(ctx->device, at, DIRECTORY_BYTES, CU_MEM_ACCESS_FLAGS_PROT_READ);
     if (r)
@@ -110,7 +154,7 @@ static CUresult grow_directory(struct check_device *d, struct context *ctx, cons
         const uint64_t *words = check_table_page(t, i);
         if (!words || d->pages[i])
             continue;
-        r = create(ctx->device, &handle);
+        r = create(ctx->device, UNIT, &handle);
         if (!r)
             r = map_both(ctx, 0, d->directory_write + (uint64_t)i * UNIT, handle);
         const struct check_table_run used = check_table_page_used(t, i);
@@ -131,7 +175,7 @@ static CUresult grow_records(struct check_device *d, struct context *ctx, const 
         CUmemGenericAllocationHandle handle;
         uint64_t offset = (uint64_t)d->pieces * UNIT;
         uint32_t used = check_table_records(t) - d->pieces * CHECK_TABLE_PIECE;
-        r = create(ctx->device, &handle);
+        r = create(ctx->device, UNIT, &handle);
         if (!r)
             r = map_both(ctx, d->records + offset, d->records_write + offset, handle);
         struct kcheck_record *records = check_table_piece(t, d->pieces);
@@ -177,22 +221,15 @@ static CUresult make_table(struct check_device *d, struct context *ctx, const st
 {
     const struct driver *real = &guard.real;
     bool more;
-    CUdeviceptr zeros = 0;
     CUresult r = real->cuMemAddressReserve(&d->directory_write, DIRECTORY_BYTES, UNIT, 0, 0);
     if (!r)
         r = real->cuMemAddressReserve(&d->records, RECORDS_BYTES, UNIT, 0, 0);
     if (!r)
         r = real->cuMemAddressReserve(&d->records_write, RECORDS_BYTES, UNIT, 0, 0);
     if (!r)
-        r = real->cuMemAddressReserve(&zeros, UNIT, UNIT, 0, 0);
+        r = create_zeros(ctx, UNIT, &d->zero_page);
     if (!r)
-        r = create(ctx->device, &d->zeros);
-    if (!r)
-        r = map_both(ctx, 0, zeros, d->zeros);
-    if (!r)
-        r = real->cuMemUnmap(zeros, UNIT);
-    if (!r)
-        real->cuMemAddressFree(zeros, UNIT);
+        r = create_zeros(ctx, (size_t)SPAN * UNIT, &d->zeros);
     if (!r)
         r = grow_records(d, ctx, t);
     if (!r)
