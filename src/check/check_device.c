@@ -110,8 +110,8 @@ static CUresult create_zeros(struct context *ctx, size_t size, CUmemGenericAlloc
     return r;
 }
 
-// Maps a span for kernels. A handle is mapped whole, so that a span with one page of contents takes a mapping for
-// each of its pages.
+// Maps a span for kernels. A handle is mapped whole, so that a span with one page of contents takes a mapping
+// for each of its pages.
 static CUresult map_span(const struct check_device *d, unsigned first, CUdeviceptr at)
 {
     bool zero = true;

@@ -35,11 +35,11 @@ struct check_device {
     unsigned version;
     CUdeviceptr directory, directory_write;  // for kernels, and for copies
     CUdeviceptr records, records_write;
-    CUdeviceptr state;                                             // a struct kcheck_state
-    CUdeviceptr shadow;                                            // of check_host_shadow; 0: none
+    CUdeviceptr state;                                      // a struct kcheck_state
+    CUdeviceptr shadow;                                     // of check_host_shadow; 0: none
     CUmemGenericAllocationHandle zero_page, zeros;          // of a page, and of a span of pages
     CUmemGenericAllocationHandle pages[CHECK_TABLE_PAGES];  // 0: the page is zeros
-    uint32_t pieces;                                               // of records that are mapped
+    uint32_t pieces;                                        // of records that are mapped
     struct error_ring *ring;
     struct error_ring_reader reader;
     uint64_t crowded, lost;     // that were added to the summary

@@ -110,9 +110,8 @@ bool report_is_runtime(const char *object)
 static bool is_foreign(const struct report_frame *f)
 {
     // Frames of Python code have a file and no object.
-    return report_is_runtime(f->object) || report_is_interpreter(f->object) ||
-           report_is_start_code(f) || report_is_toolkit_header(f->file) ||
-           (!f->file && is_runtime_function(f->function));
+    return report_is_runtime(f->object) || report_is_interpreter(f->object) || report_is_start_code(f) ||
+           report_is_toolkit_header(f->file) || (!f->file && is_runtime_function(f->function));
 }
 
 // Returns how many of the innermost frames are those of a runtime that is part of the program: functions of

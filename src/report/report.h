@@ -56,8 +56,8 @@ bool report_is_start_code(const struct report_frame *f);
 // Returns whether a source file is a header of a CUDA toolkit or of a compiler: never the program's own code.
 bool report_is_toolkit_header(const char *file);
 
-// Returns whether an object file is a library that runs programs, such as libc, libcudart or moat's own, by its
-// name: frames in it are never the program's.
+// Returns whether an object file is a library that runs programs, such as libc, libcudart or moat's own, by
+// its name: frames in it are never the program's.
 bool report_is_runtime(const char *object);
 
 // Returns whether an object file is an interpreter of Python or a library of PyTorch, by its path.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Maps places in object files to functions and source lines, with libdw: by DWARF where there is some, in the
 // file itself or by its build id under /usr/lib/debug; else by the file's symbols. Inlined functions get
-// frames of their own; frames in runtimes (report_is_runtime) get functions and no lines. Objects are opened when
-// first needed and stay open; only the compilation units that are needed are read.
+// frames of their own; frames in runtimes (report_is_runtime) get functions and no lines. Objects are opened
+// when first needed and stay open; only the compilation units that are needed are read.
 //
 // For the command only: libdw uses the heap.
 #ifndef MOAT_REPORT_SYMBOL_H
