@@ -260,7 +260,7 @@ static uint32_t look_up(struct object *o, uint64_t offset, struct report_frame *
 {
     if (!o->dwfl)
         return 0;
-    // Every stack ends in libc. Debian's debug file of it is compressed, and unpacking it takes longer than all
+    // Every stack ends in libc. Debian's debug file of it is compressed; unpacking it takes longer than all
     // else.
     if (!o->searched && !o->runtime) {
         o->searched = true;
