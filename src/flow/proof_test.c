@@ -107,6 +107,20 @@ static void exactness(void **state)
     ptx_free(m);
 }
 
+// grid.sync() waits at words of the driver's: they are none of the kernel's accesses.
+static void words_of_the_grid(void **state)
+{
+    (void)state;
+    struct ptx_module *m =
+        parse(HEAD STORE("%i") "{ .reg .b32 %e<3>; .reg .b64 %w;\n"
+                               "mov.u32 %e0, %envreg1; mov.u32 %e1, %envreg2;\n"
+                               "mov.b64 %w, {%e1, %e0}; ld.acquire.gpu.u32 %e2, [%w+4]; }\n" TAIL);
+    struct ranges *r = build(m);
+    assert_int_equal(r->proof.head->naccesses, 1);
+    ranges_free(r);
+    ptx_free(m);
+}
+
 // A distance of n * i + m bytes, and one with a remainder of i.
 static void alignment(void **state)
 {
@@ -229,9 +243,13 @@ static void damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_rows),         cmocka_unit_test(exactness),
-        cmocka_unit_test(alignment),        cmocka_unit_test(exact_behind_switch),
-        cmocka_unit_test(refused_launches), cmocka_unit_test(touched),
+        cmocka_unit_test(all_rows),
+        cmocka_unit_test(exactness),
+        cmocka_unit_test(words_of_the_grid),
+        cmocka_unit_test(alignment),
+        cmocka_unit_test(exact_behind_switch),
+        cmocka_unit_test(refused_launches),
+        cmocka_unit_test(touched),
         cmocka_unit_test(damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "flow/build.h"
+#include "flow/grid_words.h"
 #include "flow/ranges_build.h"
 
 // --- instructions ------------------------------------------------------------------------------------------
@@ -216,6 +217,12 @@ static bool has_row(const struct ptx_mem *mem)
     }
 }
 
+// Returns whether the proof has the access: the driver has chosen the addresses of a grid's words.
+static bool is_listed(const struct ranges_build *b, uint32_t stmt, const struct ptx_mem *mem)
+{
+    return has_row(mem) && !grid_words_address(b->f, b->reach, stmt, mem->addr);
+}
+
 // The register that gives the size of an access: its number of bytes, or the stride of a tile. NULL if the
 // instruction gives the size, or none can be found.
 static const struct ptx_operand *size_operand(const struct ptx_mem *mem)
@@ -236,7 +243,7 @@ static void need_accesses(struct ranges_build *b)
         b->ncalls += stmt->form->op->control == PTX_CALL;
         unsigned n = ptx_stmt_mem(b->f, stmt, mem);
         for (unsigned i = 0; i < n; i++) {
-            if (!has_row(&mem[i]))
+            if (!is_listed(b, s, &mem[i]))
                 continue;
             if (mem[i].addr->kind == PTX_ADDR && mem[i].addr->sub == PTX_BASE_REG)
                 ranges_need(b, ranges_read(b, s, mem[i].addr->id));
@@ -312,7 +319,7 @@ static void emit_accesses(struct ranges_build *b, uint32_t s, bool known)
     struct ptx_mem mem[PTX_MAX_MEM];
     unsigned n = ptx_stmt_mem(b->f, &b->f->stmts[s], mem);
     for (unsigned i = 0; i < n; i++)
-        if (has_row(&mem[i]))
+        if (is_listed(b, s, &mem[i]))
             emit_access(b, s, i, &mem[i], known);
 }
 

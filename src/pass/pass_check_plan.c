@@ -2,6 +2,7 @@
 // What is checked, and where: accesses, segments of blocks, ranges, pairs.
 #include <errno.h>
 
+#include "flow/grid_words.h"
 #include "pass/pass_check_state.h"
 
 enum { MOST_ACCESSES = 64, MOST_STMTS = 512, MOST_DEPTH = 24 };
@@ -98,6 +99,8 @@ static bool find_access(struct check_func *k, uint32_t stmt, struct check_access
             continue;
         }
         if (k->rest && check_prove_covers(k->proof, stmt, i))
+            continue;
+        if (grid_words_address(k->f, k->reach, stmt, mem[i].addr))
             continue;
         *a = (struct check_access){
             .stmt = stmt, .row = (uint8_t)i, .mem = mem[i], .align = align_of(&mem[i]), .map = PTX_NONE};

@@ -3,6 +3,7 @@
 // check_cases.cuh. The twins differ in what a proof has to look at: the size of a buffer, whether it is
 // freed, an argument, the shape of the launch, the alignment of a pointer. Every program launches a correct
 // kernel with the same scalars first, so that a proof that is remembered must not be used for other buffers.
+#include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 #include <mma.h>
 
@@ -70,6 +71,17 @@ __global__ void copy(float4 *to, const float4 *from)
     __pipeline_commit();
     __pipeline_wait_prior(0);
     to[threadIdx.x] = part[threadIdx.x];
+}
+
+// The blocks wait for each other at words in the driver's memory, of which no proof speaks.
+__global__ void reverse(int *to, int *from, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        from[i] = i;
+    cooperative_groups::this_grid().sync();
+    if (i < n)
+        to[i] = from[n - 1 - i];
 }
 
 // The same scalars, and a smaller buffer.
@@ -189,6 +201,15 @@ static void copied(bool bad)
     wait();
 }
 
+static void grid(bool bad)
+{
+    int *x = take<int>(256), *y = take<int>(256 - bad), n = 256;
+    void *arguments[] = {&x, &y, &n}, *again[] = {&y, &x, &n};
+    NEED(cudaLaunchCooperativeKernel(reverse, 2, 128, again));
+    NEED(cudaLaunchCooperativeKernel(reverse, 2, 128, arguments));
+    wait();
+}
+
 // More dynamic shared memory than a kernel has without an attribute, which variants must have too.
 static void attribute(bool bad)
 {
@@ -213,6 +234,7 @@ static const struct check_case cases[] = {
     {"by_scalar", by_scalar, "shared-buffer-overflow 2 0"},
     {"whole", whole, "heap-buffer-overflow 2 0"},
     {"copied", copied, "heap-buffer-overflow 2 0"},
+    {"grid", grid, "heap-buffer-overflow 2 0"},
     {"attribute", attribute, "heap-buffer-overflow 1 0"},
 };
 
