@@ -277,7 +277,7 @@ static void extend_bound(struct closed_build *b, const struct proof_insn *i, str
     }
     closed_require(b, closed_sum(b, -1, hi.at, 1, closed_const(b, INT32_MAX)));
     uint16_t more = closed_reg(b, hi.at, &add);
-    out->hi_add += add;
+    b->failed |= __builtin_add_overflow(out->hi_add, add, &out->hi_add);
     if (more != CLOSED_NO_REG && out->hi != CLOSED_NO_REG)
         out->hi = closed_emit(b, (struct closed_insn){.op = CLOSED_MADI, .a = out->hi, .b = more, .imm = 1});
     else if (more != CLOSED_NO_REG)

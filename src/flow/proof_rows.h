@@ -453,6 +453,12 @@ static const struct row rows[] = {
      "9223372036854775807;\n"
      "@%p2 bra END;\n" STORE("%i"),
      1, 64, 0, 0, 0, BOUNDED, 0, 255},
+    {"shift of a number that wraps", "sub.s32 %r3, %i, 10; shr.u32 %r5, %r3, 4;\n" STORE("%r5"), 4, 256, 0, 0,
+     0, UNKNOWN(WRAPS)},
+    {"limit that lies 2^63 behind",
+     "mov.u64 %d3, -9223372036854775803; L: setp.eq.s64 %p1, %d3, %s; @%p1 bra END;\n"
+     "add.s64 %d5, %a, %d3; st.global.u32 [%d5], %r1; add.s64 %d3, %d3, -1; bra L;\n",
+     1, 32, 0, 0, 5, UNKNOWN(COUNTER)},
     {"square that wraps", "mul.lo.s32 %r5, %i, %i;\n" STORE("%r5"), 1 << 12, 256, 0, 0, 0, UNKNOWN(WRAPS)},
 };
 

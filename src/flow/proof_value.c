@@ -377,7 +377,7 @@ static struct affine shift_left(struct proof_state *e, struct affine a, struct a
             return product(e, a, affine_const(1LL << b.c));
     }
     struct affine_range y = bound(e, b);
-    if (!affine_is_const(a) || a.c < 0 || y.soft || y.lo < 0 || y.hi >= bits || y.hi > 62)
+    if (!affine_is_const(a) || a.c < 0 || y.soft || y.lo < 0 || y.lo > y.hi || y.hi >= bits || y.hi > 62)
         return proof_opaque(e, bits, false, y.reason ? y.reason : PROOF_WHY_PRODUCT);
     return proof_within(
         e, (struct affine_range){.lo = (affine_wide)a.c << y.lo, .hi = (affine_wide)a.c << y.hi});
