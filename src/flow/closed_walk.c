@@ -254,14 +254,14 @@ static struct closed_out access_bound(struct closed_build *b, const struct proof
         struct proof_insn pointer = {.op = PROOF_PARAM, .bits = 64, .a = PROOF_NONE, .imm = r->at};
         from = closed_apply(b, &pointer);
     } else {
-        bool own = row->space != 0 || r->kind == PROOF_ROOT_GLOBAL;
+        bool own = row->space != 0 || r->kind == PROOF_ROOT_GLOBAL || r->kind == PROOF_ROOT_CHOICE;
         uint32_t sym = b->bases[root * 2 + !own];
         if (sym == PROOF_NONE)
             return unknown(root);
         from = closed_of_sym(b, sym);
     }
     struct poly away = closed_plus(b, closed_sum(b, 1, f, -1, from), row->offset);
-    return bound_of(b, row, away, root, facts, !maybe);
+    return bound_of(b, row, away, root, facts, !maybe && r->kind != PROOF_ROOT_CHOICE);
 }
 
 static void extend_bound(struct closed_build *b, const struct proof_insn *i, struct closed_out *out)

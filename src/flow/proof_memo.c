@@ -150,6 +150,8 @@ static uint32_t trace_one(struct trace *t, const struct proof_insn *i, const str
     // A variable is a pointer too: a parameter that is added to it is a number, though it may point
     // somewhere.
     case PROOF_BASE: return i->a;
+    // Numbers are added to one of several pointers, or to what is made of some.
+    case PROOF_CHOICE: return t->pointer[i->a] == NO_POINTER ? i->b : t->pointer[i->a];
     case PROOF_ADD:
     case PROOF_SUB: return add(t, i);
     case PROOF_STEPS: use(t, i->b); return t->pointer[i->a];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // proof_programs [PROGRAMS [SEED]]: makes random proof programs, executes them instruction by instruction for
-// some threads of launches with extreme numbers, and compares each address with the bounds of proof_eval, of a
-// closed form that another launch has made, and of proof_memo_eval.
+// some threads of launches with extreme numbers, and compares each address with the bounds of proof_eval, of
+// a closed form that another launch has made, and of proof_memo_eval.
 //
 // proof_random does the same for kernels, with all threads of small launches. No kernel is needed here: so
 // the programs have what ranges_build seldom writes, and as only some threads are executed, a launch may have
@@ -28,7 +28,8 @@ enum {
     POINTERS = 3,  // parameters that are roots: the last one may be a number
     ROOT_SHARED = POINTERS,
     ROOT_DYNAMIC,
-    ROOTS,
+    FIXED_ROOTS,
+    ROOTS = FIXED_ROOTS + 8,  // and some that are one of the pointers
 };
 
 struct params {
@@ -55,7 +56,8 @@ static struct proof_test tests[MOST_EDGES];
 static uint32_t inputs[MOST_INPUTS];
 static struct proof_access rows[MOST_ROWS];
 static uint8_t width[MOST_INSNS];  // of the register that a number is the content of
-static uint32_t ninsns, nedges, ntests, ninputs, nrows, nblocks;
+static struct proof_root roots[ROOTS];
+static uint32_t ninsns, nedges, ntests, ninputs, nrows, nblocks, nroots;
 
 // Numbers that may be read, by the width of their register, and predicates.
 struct pool {
@@ -226,6 +228,24 @@ static void value(void)
         width[at] = 64;
         offer(&pool[1], at);
     }
+}
+
+// One of two pointers: selected, or, as where a loop swaps them, not known.
+static void pointer(void)
+{
+    uint32_t a = below(POINTERS), b = (a + 1 + below(POINTERS - 1)) % POINTERS, at;
+    if (nroots == ROOTS)
+        return;
+    roots[nroots] = (struct proof_root){.kind = PROOF_ROOT_CHOICE, .size = 1u << a | 1u << b, .strong = 1};
+    if (below(2))
+        at = emit((struct proof_insn){.op = PROOF_SELECT, .a = 1 + a, .b = 1 + b, .c = pick(&preds)}, 64);
+    else
+        at = emit((struct proof_insn){.op = PROOF_OPAQUE, .bits = 64, .sign = 1, .reason = PROOF_WHY_CARRIED},
+                  64);
+    at = emit((struct proof_insn){.op = PROOF_CHOICE, .a = at, .b = nroots++}, 64);
+    offer(&addresses[0], at);
+    if (below(8) == 0)
+        offer(&pool[1], at);
 }
 
 static void predicate(void)
@@ -448,6 +468,8 @@ static void statements(uint32_t n, unsigned depth)
             branch(depth);
         else if (k < 4)
             access();
+        else if (k == 4 && below(2))
+            pointer();
         else if (k < 6)
             predicate();
         else
@@ -527,14 +549,15 @@ static void make_program(struct proof *out)
         uint64_t aligned;
     } u;
     ninsns = nedges = ntests = ninputs = nrows = nblocks = 0;
+    nroots = FIXED_ROOTS;
     memset(pool, 0, sizeof pool);
     memset(&preds, 0, sizeof preds);
     memset(addresses, 0, sizeof addresses);
     prologue();
     statements(8 + below(24), 3);
     access();
-    struct proof_root roots[ROOTS] = {[ROOT_SHARED] = {.kind = PROOF_ROOT_SHARED, .size = 4096, .power = 4},
-                                      [ROOT_DYNAMIC] = {.kind = PROOF_ROOT_SHARED, .power = 4}};
+    roots[ROOT_SHARED] = (struct proof_root){.kind = PROOF_ROOT_SHARED, .size = 4096, .power = 4};
+    roots[ROOT_DYNAMIC] = (struct proof_root){.kind = PROOF_ROOT_SHARED, .power = 4};
     for (uint32_t k = 0; k < POINTERS; k++)
         roots[k] = (struct proof_root){.param = k, .at = 8 * k, .strong = k < POINTERS - 1};
     struct proof_head head = {.magic = "moPf",
@@ -543,7 +566,7 @@ static void make_program(struct proof *out)
                               .nedges = nedges,
                               .ntests = ntests,
                               .ninputs = ninputs,
-                              .nroots = ROOTS,
+                              .nroots = nroots,
                               .naccesses = nrows,
                               .nblocks = nblocks,
                               .params = sizeof(struct params)};
@@ -553,7 +576,7 @@ static void make_program(struct proof *out)
     add_table(u.bytes, &at, edges, nedges, sizeof *edges);
     add_table(u.bytes, &at, tests, ntests, sizeof *tests);
     add_table(u.bytes, &at, inputs, ninputs, sizeof *inputs);
-    add_table(u.bytes, &at, roots, ROOTS, sizeof *roots);
+    add_table(u.bytes, &at, roots, nroots, sizeof *roots);
     add_table(u.bytes, &at, rows, nrows, sizeof *rows);
     head.size = (uint32_t)at;
     memcpy(u.bytes, &head, sizeof head);
@@ -640,7 +663,7 @@ struct thread {
     uint32_t rounds[MOST_INSNS];
     bool executed[MOST_EDGES];
     uint32_t entered;  // the edge by which control came into the current block
-    uint32_t base[ROOTS];
+    uint64_t base[ROOTS];
     int64_t first[MOST_ROWS], last[MOST_ROWS];  // bytes from the root; first > last: not executed
     affine_wide address[MOST_ROWS];
 };
@@ -747,6 +770,14 @@ static affine_wide of_launch(const struct thread *t, int64_t which)
                                   : t->tid[axis];
 }
 
+static affine_wide one_pointer(const struct thread *t, const struct proof_root *choice)
+{
+    uint32_t k = below(POINTERS);
+    while (!(choice->size >> k & 1))
+        k = (k + 1) % POINTERS;
+    return (affine_wide)((const struct params *)t->l->params)->pointer[k];
+}
+
 static affine_wide compute(struct thread *t, const struct proof_insn *i, unsigned bits,
                            const struct proof_insn *block)
 {
@@ -756,7 +787,11 @@ static affine_wide compute(struct thread *t, const struct proof_insn *i, unsigne
     case PROOF_PARAM: return parameter(t, i);
     case PROOF_LAUNCH: return of_launch(t, i->imm);
     case PROOF_BASE: return t->base[i->a];
-    case PROOF_OPAQUE: return low_bits(random_content(i->bits), i->bits, i->sign);
+    case PROOF_OPAQUE:
+        if (i[1].op == PROOF_CHOICE)
+            return one_pointer(t, &t->p->roots[i[1].b]);
+        return low_bits(random_content(i->bits), i->bits, i->sign);
+    case PROOF_CHOICE: return t->base[i->b] = (uint64_t)a;
     case PROOF_BETWEEN: return below(2) ? i->imm : below((uint32_t)i->imm + 1);
     case PROOF_EXTEND: return low_bits(a, i->bits, i->sign);
     case PROOF_ADD: return low_bits(low_bits(a, bits, false) + low_bits(b, bits, false), bits, false);
