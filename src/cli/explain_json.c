@@ -44,7 +44,7 @@ static void add_root(cJSON *to, const struct explain_kernel *k, uint32_t root)
 {
     static const char *const kinds[PROOF_ROOT_KINDS] = {
         [PROOF_ROOT_PARAM] = "parameter", [PROOF_ROOT_GLOBAL] = "global", [PROOF_ROOT_CONST] = "const",
-        [PROOF_ROOT_SHARED] = "shared",   [PROOF_ROOT_LOCAL] = "local",
+        [PROOF_ROOT_SHARED] = "shared",   [PROOF_ROOT_LOCAL] = "local",   [PROOF_ROOT_CHOICE] = "choice",
     };
     if (root == PROOF_NONE)
         return;
@@ -52,6 +52,10 @@ static void add_root(cJSON *to, const struct explain_kernel *k, uint32_t root)
     cJSON *j = cJSON_AddObjectToObject(to, "root");
     cJSON_AddStringToObject(j, "kind", kinds[r->kind]);
     add_text(j, "name", proof_root_name(&k->ranges->proof, r));
+    cJSON *members = r->kind == PROOF_ROOT_CHOICE ? cJSON_AddArrayToObject(j, "parameters") : NULL;
+    for (uint32_t i = 0; members && i < k->ranges->proof.head->nroots; i++)
+        if (proof_root_may_be(&k->ranges->proof, root, i))
+            cJSON_AddItemToArray(members, cJSON_CreateNumber(k->ranges->proof.roots[i].param));
     if (r->kind == PROOF_ROOT_PARAM) {
         cJSON_AddNumberToObject(j, "parameter", r->param);
         if (r->inside)

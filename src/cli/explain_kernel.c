@@ -59,6 +59,24 @@ static struct judge_buffer buffer_of(const struct explain_kernel *k, uint32_t ro
     return (struct judge_buffer){.known = b && b->sized, .size = b ? b->size : 0, .into = b ? b->into : 0};
 }
 
+// Takes the root of several for which the bound is worst.
+static void judge_choice(struct explain_kernel *k, struct explain_access *a, const struct proof_bound *bound)
+{
+    bool first = true;
+    for (uint32_t i = 0; i < k->ranges->proof.head->nroots; i++) {
+        if (!proof_root_may_be(&k->ranges->proof, bound->root, i))
+            continue;
+        struct judge_buffer buffer = buffer_of(k, i);
+        struct judge_answer answer = judge_bound(bound, &buffer);
+        if (!first && (answer.verdict > a->answer.verdict ||
+                       (answer.verdict == a->answer.verdict && answer.needs <= a->answer.needs)))
+            continue;
+        a->buffer = buffer;
+        a->answer = answer;
+        first = false;
+    }
+}
+
 static void judge_access(struct explain_kernel *k, struct explain_access *a, const struct proof_bound *bound)
 {
     a->bound = *bound;
@@ -66,6 +84,8 @@ static void judge_access(struct explain_kernel *k, struct explain_access *a, con
     a->reason = (enum proof_reason)bound->reason;
     a->buffer = buffer_of(k, bound->root);
     a->answer = judge_bound(bound, &a->buffer);
+    if (bound->root != PROOF_NONE && k->ranges->proof.roots[bound->root].kind == PROOF_ROOT_CHOICE)
+        judge_choice(k, a, bound);
     a->verdict = a->answer.verdict;
 }
 

@@ -243,11 +243,12 @@ static struct explain_buffer *buffer_of(struct explain_row *row, uint32_t root, 
 // --- launches
 // ----------------------------------------------------------------------------------------------
 
-static struct judge_answer judge(struct explain_row *row, const struct proof_bound *bound,
-                                 const struct proof_launch *l, struct explain_buffer **buffer)
+static struct judge_answer judge_root_of(struct explain_row *row, const struct proof_bound *bound,
+                                         uint32_t root, const struct proof_launch *l,
+                                         struct explain_buffer **buffer)
 {
     static const struct judge_buffer none;
-    *buffer = bound->root == PROOF_NONE ? NULL : buffer_of(row, bound->root, l);
+    *buffer = root == PROOF_NONE ? NULL : buffer_of(row, root, l);
     struct judge_answer a = judge_bound(bound, *buffer ? &(*buffer)->judged : &none);
     if (!*buffer || bound->verdict != PROOF_BOUNDED)
         return a;
@@ -264,6 +265,27 @@ static bool is_worse(const struct judge_answer *a, const struct judge_answer *b)
     if (a->verdict != b->verdict)
         return a->verdict < b->verdict;
     return a->needs > b->needs || (a->needs == b->needs && a->before > b->before);
+}
+
+// Judges a bound; one from several roots by the one for which it is worst.
+static struct judge_answer judge(struct explain_row *row, const struct proof_bound *bound,
+                                 const struct proof_launch *l, struct explain_buffer **buffer)
+{
+    const struct proof *p = &row->ranges->proof;
+    struct judge_answer worst = {.verdict = JUDGE_VERDICTS};
+    if (bound->root == PROOF_NONE || p->roots[bound->root].kind != PROOF_ROOT_CHOICE)
+        return judge_root_of(row, bound, bound->root, l, buffer);
+    for (uint32_t i = 0; i < p->head->nroots; i++) {
+        struct explain_buffer *b;
+        if (!proof_root_may_be(p, bound->root, i))
+            continue;
+        struct judge_answer a = judge_root_of(row, bound, i, l, &b);
+        if (worst.verdict != JUDGE_VERDICTS && !is_worse(&a, &worst))
+            continue;
+        worst = a;
+        *buffer = b;
+    }
+    return worst;
 }
 
 static void add_to_tally(struct explain_tally *t, const struct proof_bound *bound,

@@ -104,7 +104,8 @@ static bool compute(struct asking *q, const struct proof_insn *i, int64_t *value
     case PROOF_LAUNCH: return launch_value(q->t, i->imm, value);
     case PROOF_BASE: *value = (int64_t)q->t->base; return true;
     case PROOF_SELECT: return select_value(q, i, value);
-    case PROOF_CAST: return value_of(q, i->a, value);
+    case PROOF_CAST:
+    case PROOF_CHOICE: return value_of(q, i->a, value);
     case PROOF_EXTEND:
         if (!value_of(q, i->a, &a))
             return false;

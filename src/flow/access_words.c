@@ -268,6 +268,18 @@ static void write_merge(struct writer *x, uint32_t at, unsigned depth)
     out_cstr(x->o, n > 3 ? " or ...)" : n ? ")" : "?)");
 }
 
+// Writes a choice by its condition, or which pointers it is one of.
+static void write_choice(struct writer *x, const struct proof_insn *i, unsigned depth)
+{
+    char name[512];
+    if (insn(x->w, i->a)->op != PROOF_OPAQUE) {
+        write_value(x, i->a, depth, true);
+        return;
+    }
+    judge_root(x->w->p, i->b, name, sizeof name);
+    out_fmt(x->o, "(%s)", name);
+}
+
 static void write_atom(struct writer *x, uint32_t at, unsigned depth)
 {
     const struct proof_insn *i = insn(x->w, at);
@@ -286,6 +298,7 @@ static void write_atom(struct writer *x, uint32_t at, unsigned depth)
         judge_root(x->w->p, i->a, name, sizeof name);
         out_cstr(x->o, name);
         break;
+    case PROOF_CHOICE: write_choice(x, i, depth); break;
     case PROOF_LOOP: write_counter(x, at); break;
     case PROOF_BETWEEN: out_fmt(x->o, "(0 .. %lld)", (long long)i->imm); break;
     case PROOF_MUL:
@@ -369,7 +382,8 @@ static bool is_root(const struct access_words *w, const struct term *t)
 {
     const struct proof_insn *i = insn(w, t->factors[0]);
     return t->n == 1 && t->coef == 1 &&
-           (i->op == PROOF_BASE || (i->op == PROOF_PARAM && i->a == w->root && i->a != PROOF_NONE));
+           (i->op == PROOF_BASE || i->op == PROOF_CHOICE ||
+            (i->op == PROOF_PARAM && i->a == w->root && i->a != PROOF_NONE));
 }
 
 // Moves the root to the front.

@@ -81,12 +81,12 @@ static int64_t gcd(int64_t x, int64_t y)
     return (int64_t)affine_gcd(x < 0 ? -(uint64_t)x : (uint64_t)x, y < 0 ? -(uint64_t)y : (uint64_t)y);
 }
 
-// The gcd of the coefficients of terms with symbols.
+// The gcd of the coefficients of terms with symbols; negative if it is 2^63.
 static int64_t content(const struct closed_build *b, struct poly f)
 {
     int64_t g = 0;
     for (uint32_t i = 0; i < f.n; i++)
-        if (b->terms[f.first + i].sym && b->terms[f.first + i].coef != INT64_MIN)
+        if (b->terms[f.first + i].sym)
             g = gcd(g, b->terms[f.first + i].coef);
     return g;
 }

@@ -452,9 +452,10 @@ struct poly closed_pair(struct closed_build *b, uint8_t op, struct poly f, struc
     int64_t x = closed_value(b, f), y = closed_value(b, g), v = 0, least = INT64_MIN, most = INT64_MAX;
     int64_t fl = clamp(least_ever(b, f)), gl = clamp(least_ever(b, g)), fm = most_ever(b, f),
             gm = most_ever(b, g);
-    if (fm <= gl && (op == CLOSED_MIN || op == CLOSED_MAX))
+    // Ends of INT64_MAX are not known.
+    if (fm <= gl && fm < INT64_MAX && (op == CLOSED_MIN || op == CLOSED_MAX))
         return op == CLOSED_MIN ? f : g;
-    if (gm <= fl && (op == CLOSED_MIN || op == CLOSED_MAX))
+    if (gm <= fl && gm < INT64_MAX && (op == CLOSED_MIN || op == CLOSED_MAX))
         return op == CLOSED_MIN ? g : f;
     switch (op) {
     case CLOSED_MIN:
@@ -504,7 +505,8 @@ struct poly closed_floor(struct closed_build *b, struct poly f, struct poly d)
     int64_t least = clamp(least_ever(b, f)), most = most_ever(b, f);
     if (number) {
         struct closed_insn i = {.op = CLOSED_QUOTI, .a = closed_whole(b, f), .imm = c};
-        return closed_atom(b, i, v, (int64_t)floor_div(least, c), (int64_t)floor_div(most, c));
+        return closed_atom(b, i, v, least == INT64_MIN ? least : (int64_t)floor_div(least, c),
+                           most == INT64_MAX ? most : (int64_t)floor_div(most, c));
     }
     struct closed_insn i = {.op = CLOSED_QUOT, .a = closed_whole(b, f), .b = closed_whole(b, d)};
     return closed_atom(b, i, v, least < 0 ? least : 0, most > 0 ? most : 0);

@@ -521,12 +521,23 @@ static struct poly base(struct closed_build *b, uint32_t root, uint32_t generic)
 static struct poly cast(struct closed_build *b, struct poly f, bool generic)
 {
     uint16_t root = f.root & ~AFFINE_WEAK;
-    if (!root || root == AFFINE_MIXED || b->p->roots[root - 1].kind == PROOF_ROOT_PARAM)
+    uint32_t kind = root && root != AFFINE_MIXED ? b->p->roots[root - 1].kind : PROOF_ROOT_PARAM;
+    if (kind == PROOF_ROOT_PARAM || kind == PROOF_ROOT_CHOICE)
         return closed_opaque(b, 64, true);
     struct poly from = base(b, root - 1u, !generic), to = base(b, root - 1u, generic);
     struct poly r = closed_sum(b, 1, closed_sum(b, 1, f, -1, from), 1, to);
     r.root = root;
     return r;
+}
+
+static struct poly choice(struct closed_build *b, struct poly f, uint32_t root)
+{
+    const struct closed_term *t = &b->terms[f.first];
+    if ((f.root && f.root != AFFINE_MIXED) || f.n != 1 || !t->sym || t->mono || t->coef != 1)
+        return f;
+    b->bases[root * 2] = t->sym - 1;
+    f.root = (uint16_t)(root + 1) | (b->p->roots[root].strong ? 0 : AFFINE_WEAK);
+    return f;
 }
 
 struct poly closed_apply(struct closed_build *b, const struct proof_insn *i)
@@ -544,6 +555,7 @@ struct poly closed_apply(struct closed_build *b, const struct proof_insn *i)
     case PROOF_BASE: return base(b, i->a, i->b);
     case PROOF_BETWEEN: return closed_within(b, number(b, 0), number(b, i->imm));
     case PROOF_CAST: return cast(b, x, i->imm);
+    case PROOF_CHOICE: return choice(b, x, i->b);
     case PROOF_EXTEND: return closed_extend(b, x, i->bits, i->sign);
     case PROOF_ADD: return add(b, x, 1, y);
     case PROOF_SUB: return add(b, x, -1, y);

@@ -254,14 +254,14 @@ static struct closed_out access_bound(struct closed_build *b, const struct proof
         struct proof_insn pointer = {.op = PROOF_PARAM, .bits = 64, .a = PROOF_NONE, .imm = r->at};
         from = closed_apply(b, &pointer);
     } else {
-        bool own = row->space != 0 || r->kind == PROOF_ROOT_GLOBAL;
+        bool own = row->space != 0 || r->kind == PROOF_ROOT_GLOBAL || r->kind == PROOF_ROOT_CHOICE;
         uint32_t sym = b->bases[root * 2 + !own];
         if (sym == PROOF_NONE)
             return unknown(root);
         from = closed_of_sym(b, sym);
     }
     struct poly away = closed_plus(b, closed_sum(b, 1, f, -1, from), row->offset);
-    return bound_of(b, row, away, root, facts, !maybe);
+    return bound_of(b, row, away, root, facts, !maybe && r->kind != PROOF_ROOT_CHOICE);
 }
 
 static void extend_bound(struct closed_build *b, const struct proof_insn *i, struct closed_out *out)
@@ -277,7 +277,7 @@ static void extend_bound(struct closed_build *b, const struct proof_insn *i, str
     }
     closed_require(b, closed_sum(b, -1, hi.at, 1, closed_const(b, INT32_MAX)));
     uint16_t more = closed_reg(b, hi.at, &add);
-    out->hi_add += add;
+    b->failed |= __builtin_add_overflow(out->hi_add, add, &out->hi_add);
     if (more != CLOSED_NO_REG && out->hi != CLOSED_NO_REG)
         out->hi = closed_emit(b, (struct closed_insn){.op = CLOSED_MADI, .a = out->hi, .b = more, .imm = 1});
     else if (more != CLOSED_NO_REG)

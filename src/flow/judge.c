@@ -2,6 +2,7 @@
 #include "flow/judge.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const struct {
     const char *text, *key;
@@ -24,9 +25,26 @@ const char *judge_key(enum judge_verdict verdict)
     return rows[verdict].key;
 }
 
+static void write_choice(const struct proof *p, uint32_t root, char *text, size_t size)
+{
+    size_t at = 0;
+    *text = 0;
+    for (uint32_t i = 0; i < p->head->nroots && at + 5 < size; i++) {
+        if (!proof_root_may_be(p, root, i))
+            continue;
+        at += (size_t)snprintf(text + at, size - at, "%s", at ? " or " : "");
+        judge_root(p, i, text + at, size - at);
+        at += strlen(text + at);
+    }
+}
+
 void judge_root(const struct proof *p, uint32_t root, char *text, size_t size)
 {
     const struct proof_root *r = &p->roots[root];
+    if (r->kind == PROOF_ROOT_CHOICE) {
+        write_choice(p, root, text, size);
+        return;
+    }
     if (r->kind != PROOF_ROOT_PARAM)
         snprintf(text, size, STR_FMT, STR_ARG(proof_root_name(p, r)));
     else if (r->inside)
@@ -39,7 +57,8 @@ struct judge_buffer judge_variable(const struct proof_root *root, uint32_t dynam
 {
     bool is_dynamic = root->kind == PROOF_ROOT_SHARED && !root->size;
     return (struct judge_buffer){
-        .known = root->kind != PROOF_ROOT_PARAM && (root->size || is_dynamic),
+        .known =
+            root->kind != PROOF_ROOT_PARAM && root->kind != PROOF_ROOT_CHOICE && (root->size || is_dynamic),
         .size = is_dynamic ? dynamic : root->size,
     };
 }

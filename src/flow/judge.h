@@ -39,8 +39,8 @@ struct judge_answer {
 // Returns the buffer of a variable: a root that is no parameter. Dynamic shared memory has `dynamic` bytes.
 struct judge_buffer judge_variable(const struct proof_root *root, uint32_t dynamic);
 
-// Writes the name of a root: "p0" for the first parameter, "p0.8" for a pointer 8 bytes into it, or the name
-// of a variable; truncated.
+// Writes the name of a root: "p0" for the first parameter, "p0.8" for a pointer 8 bytes into it, the name of
+// a variable, or "p0 or p1"; truncated.
 void judge_root(const struct proof *p, uint32_t root, char *text, size_t size);
 
 struct judge_answer judge_bound(const struct proof_bound *bound, const struct judge_buffer *buffer);

@@ -22,7 +22,7 @@
 #include "base/str.h"
 
 #define PROOF_NONE UINT32_MAX
-enum { PROOF_VERSION = 3 };
+enum { PROOF_VERSION = 4 };
 
 enum proof_op {
 #define PROOF(id, operands, result) PROOF_##id,
@@ -92,6 +92,7 @@ enum proof_root_kind {
     PROOF_ROOT_CONST,
     PROOF_ROOT_SHARED,
     PROOF_ROOT_LOCAL,
+    PROOF_ROOT_CHOICE,  // one of several PARAM, not the same one in each thread and at each moment
     PROOF_ROOT_KINDS,
 };
 
@@ -103,9 +104,11 @@ struct proof_root {
     uint32_t inside;  // PARAM: byte of the pointer in its parameter, not 0 for structures
     uint32_t name;    // name of the parameter or variable: byte in the names, and its length
     uint32_t name_len;
-    uint32_t strong;  // PARAM: 1 if the function uses it as a pointer, 0 if it may be a number
+    uint32_t strong;  // PARAM, CHOICE: 1 if the function uses it as a pointer, 0 if it may be a number
     uint32_t power;   // variables: they are at a multiple of 2^power, at most PROOF_MOST_POWER
-    uint64_t size;    // variables: bytes; 0 if the declaration does not say: dynamic shared memory
+    // Variables: bytes; 0 if the declaration does not say: dynamic shared memory. CHOICE: a bit for each root
+    // that it may be, of which there are at most 64.
+    uint64_t size;
 };
 
 enum { PROOF_READS = 1, PROOF_WRITES = 2, PROOF_ATOMIC = 4 };
@@ -148,6 +151,14 @@ struct proof {
     const char *names;
 };
 
+// Returns whether an address that starts from `root` may start from root `other`.
+static inline bool proof_root_may_be(const struct proof *p, uint32_t root, uint32_t other)
+{
+    if (p->roots[root].kind != PROOF_ROOT_CHOICE)
+        return root == other;
+    return other < 64 && (p->roots[root].size >> other & 1);
+}
+
 // Limits of what proof_read accepts and ranges_build makes.
 enum { PROOF_MOST_INSNS = 1 << 15, PROOF_MOST_ACCESSES = 1 << 14, PROOF_MOST_ROOTS = 1 << 10 };
 
@@ -177,7 +188,9 @@ enum { PROOF_MOST_POWER = 5 };
 struct proof_bound {
     uint8_t verdict;
     uint8_t reason;  // UNKNOWN: enum proof_reason
-    bool exact : 1;  // BOUNDED: some thread that gets there touches `lowest`, and some `highest`
+    // BOUNDED: some thread that gets there touches `lowest`, and some `highest`; never where the root is a
+    // CHOICE, of which each one must contain the bound.
+    bool exact : 1;
     // It runs only under conditions that the launch does not decide, or the bound rests on some.
     bool guarded : 1;
     uint8_t power : 3;

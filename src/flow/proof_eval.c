@@ -269,8 +269,9 @@ static struct proof_bound access_bound(struct proof_state *e, const struct proof
         memcpy(&v, (const char *)e->l->params + e->p->roots[root].at, sizeof v);
         from = affine_const((int64_t)v);
     } else {
-        // Addresses of global memory are the same in both spaces.
-        bool own = row->space != 0 || e->p->roots[root].kind == PROOF_ROOT_GLOBAL;
+        // Addresses of global memory are the same in both spaces, and so are those of a choice.
+        uint32_t kind = e->p->roots[root].kind;
+        bool own = row->space != 0 || kind == PROOF_ROOT_GLOBAL || kind == PROOF_ROOT_CHOICE;
         uint32_t sym = e->bases[root * 2 + !own];
         if (sym == PROOF_NONE)
             return unknown(root, PROOF_WHY_ROOTS);
@@ -281,7 +282,7 @@ static struct proof_bound access_bound(struct proof_state *e, const struct proof
     struct proof_bound b = bound_of(e, row, away, root, facts);
     if (b.verdict == PROOF_BOUNDED)
         align_bound(&e->s, away, &b);
-    if (i->b != PROOF_NONE && e->truth[i->b] == PROOF_MAYBE)
+    if ((i->b != PROOF_NONE && e->truth[i->b] == PROOF_MAYBE) || e->p->roots[root].kind == PROOF_ROOT_CHOICE)
         b.exact = false;
     return b;
 }

@@ -86,19 +86,25 @@ size_t proof_memo_size(const struct proof *p)
 
 // --- which pointers matter ---------------------------------------------------------------------------------
 
-enum { NO_POINTER = UINT32_MAX };
+// MADE: of pointers that are part of the key. An evaluation may take one of them for its root: then what is
+// added to it is a number, though it may be a pointer too.
+enum { NO_POINTER = UINT32_MAX, MADE = UINT32_MAX - 1 };
 
 // What a value is: the root + numbers, or a number.
 struct trace {
     const struct proof *p;
-    uint32_t *pointer;  // by instruction: a root, NO_POINTER for a number
+    uint32_t *pointer;  // by instruction: a root, NO_POINTER for a number, or MADE
     uint8_t *in_key;
 };
 
-static void use(struct trace *t, uint32_t at)
+// Returns what a value is that is made of this one.
+static uint32_t use(struct trace *t, uint32_t at)
 {
-    if (t->pointer[at] != NO_POINTER)
+    if (t->pointer[at] == NO_POINTER)
+        return NO_POINTER;
+    if (t->pointer[at] != MADE)
         t->in_key[t->pointer[at]] = 1;
+    return MADE;
 }
 
 static uint32_t add(struct trace *t, const struct proof_insn *i)
@@ -108,7 +114,7 @@ static uint32_t add(struct trace *t, const struct proof_insn *i)
         return a == NO_POINTER ? b : a;
     use(t, i->a);
     use(t, i->b);
-    return NO_POINTER;
+    return MADE;
 }
 
 // One of several values: a pointer if all are the same one.
@@ -120,19 +126,21 @@ static uint32_t one_of(struct trace *t, const uint32_t *values, uint32_t n)
         same &= t->pointer[values[i]] == first;
     for (uint32_t i = 0; i < n && !same; i++)
         use(t, values[i]);
-    return same ? first : NO_POINTER;
+    return same ? first : MADE;
 }
 
-static void use_operands(struct trace *t, const struct proof_insn *i)
+static uint32_t use_operands(struct trace *t, const struct proof_insn *i)
 {
     static const char *const operands[] = {
 #define PROOF(id, text, result) text,
 #include "flow/proof_ops.def"
     };
     const uint32_t at[] = {i->a, i->b, i->c};
+    uint32_t made = NO_POINTER;
     for (unsigned k = 0; k < 3; k++)
-        if (operands[i->op][k] == 'v')
-            use(t, at[k]);
+        if (operands[i->op][k] == 'v' && use(t, at[k]) == MADE)
+            made = MADE;
+    return made;
 }
 
 static uint32_t trace_one(struct trace *t, const struct proof_insn *i, const struct proof_insn *block)
@@ -142,6 +150,8 @@ static uint32_t trace_one(struct trace *t, const struct proof_insn *i, const str
     // A variable is a pointer too: a parameter that is added to it is a number, though it may point
     // somewhere.
     case PROOF_BASE: return i->a;
+    // Numbers are added to one of several pointers, or to what is made of some.
+    case PROOF_CHOICE: return t->pointer[i->a] == NO_POINTER ? i->b : t->pointer[i->a];
     case PROOF_ADD:
     case PROOF_SUB: return add(t, i);
     case PROOF_STEPS: use(t, i->b); return t->pointer[i->a];
@@ -155,7 +165,7 @@ static uint32_t trace_one(struct trace *t, const struct proof_insn *i, const str
             use(t, t->p->tests[k].limit);
         }
         return NO_POINTER;
-    default: use_operands(t, i); return NO_POINTER;
+    default: return use_operands(t, i);
     }
 }
 

@@ -150,6 +150,33 @@ static void pointers_that_matter(void **state)
     }
 }
 
+// What is added to a pointer is a number and part of the key, also where the pointer is not the parameter
+// itself any more.
+static void numbers_beside_pointers(void **state)
+{
+    static const char *const of[] = {
+        "and.b64 %d5, %d1, -16; add.s64 %d6, %d5, %d2; st.global.u32 [%d6], %r1;",
+        "and.b64 %d5, %d1, -16; sub.s64 %d6, %d5, %d2; st.global.u32 [%d6], %r1;",
+        "max.s64 %d5, %d1, 0; add.s64 %d6, %d2, %d5; st.global.u32 [%d6], %r1;",
+        "mul.lo.s64 %d5, %d1, 1; add.s64 %d6, %d5, %d2; st.global.u32 [%d6], %r1;",
+        "mov.u64 %d5, 0; setp.eq.s32 %p2, %r1, 10; selp.b64 %d6, %d1, %d5, %p2; add.s64 %d7, %d6, %d2; "
+        "st.global.u32 [%d7], %r1;",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        char text[2048];
+        snprintf(text, sizeof text, "%s%s st.global.u32 [%%d1], %%r1;%s", HEAD, of[i], TAIL);
+        struct kernel k = make(text);
+        struct params p = {.a = 0x7000000, .b = 64, .n = 10};
+        assert_false(ask(&k, 32, p));
+        p.b = 4096;
+        if (ask(&k, 32, p))
+            fail_msg("row %zu: %s", i, of[i]);
+        assert_true(proof_memo_uses(k.memo, 1));
+        drop(&k);
+    }
+}
+
 // Launches with other numbers are answered by a closed form, from the first on. An answer that was evaluated
 // anew is no longer one of those.
 static void other_numbers(void **state)
@@ -192,11 +219,9 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_launches),
-        cmocka_unit_test(more_than_fit),
-        cmocka_unit_test(pointers_that_matter),
-        cmocka_unit_test(other_numbers),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(equal_launches),       cmocka_unit_test(more_than_fit),
+        cmocka_unit_test(pointers_that_matter), cmocka_unit_test(numbers_beside_pointers),
+        cmocka_unit_test(other_numbers),        cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 //   loops' tests name earlier numbers; STEPS name an earlier LOOP
 //   widths, signs, relations and shift amounts are in range
 //   each ACCESS names a row, parameters lie in head->params bytes
+//   a CHOICE is one between parameters
 #include <errno.h>
 #include <string.h>
 
@@ -107,6 +108,7 @@ static bool insn_valid(const struct proof *p, uint32_t at, const struct proof_in
                i->imm + i->bits / 8 <= p->head->params && (i->a == PROOF_NONE || i->a < p->head->nroots);
     case PROOF_LAUNCH: return i->imm >= 0 && i->imm < PROOF_LAUNCH_VALUES;
     case PROOF_BASE: return i->a < p->head->nroots && i->b <= 1;
+    case PROOF_CHOICE: return i->b < p->head->nroots && p->roots[i->b].kind == PROOF_ROOT_CHOICE;
     case PROOF_BETWEEN: return i->imm >= 0;
     case PROOF_OPAQUE: return i->bits <= 64 && i->reason < PROOF_WHY_COUNT;
     case PROOF_EXTEND:
@@ -153,12 +155,23 @@ static bool insns_valid(const struct proof *p)
     return blocks == p->head->nblocks;
 }
 
+static bool choice_valid(const struct proof *p, const struct proof_root *r)
+{
+    bool valid = r->size != 0;
+    for (uint32_t i = 0; i < 64 && valid; i++)
+        if (r->size >> i & 1)
+            valid = i < p->head->nroots && p->roots[i].kind == PROOF_ROOT_PARAM;
+    return valid;
+}
+
 static bool rows_valid(const struct proof *p)
 {
     for (uint32_t i = 0; i < p->head->nroots; i++) {
         const struct proof_root *r = &p->roots[i];
         if (r->kind >= PROOF_ROOT_KINDS || r->name_len > p->head->names ||
             r->name > p->head->names - r->name_len || r->strong > 1 || r->power > PROOF_MOST_POWER)
+            return false;
+        if (r->kind == PROOF_ROOT_CHOICE && !choice_valid(p, r))
             return false;
         if (r->kind == PROOF_ROOT_PARAM && (p->head->params < 8 || r->at > p->head->params - 8))
             return false;

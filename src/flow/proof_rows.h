@@ -453,6 +453,52 @@ static const struct row rows[] = {
      "9223372036854775807;\n"
      "@%p2 bra END;\n" STORE("%i"),
      1, 64, 0, 0, 0, BOUNDED, 0, 255},
+    {"shift of a number that wraps", "sub.s32 %r3, %i, 10; shr.u32 %r5, %r3, 4;\n" STORE("%r5"), 4, 256, 0, 0,
+     0, UNKNOWN(WRAPS)},
+    {"limit that lies 2^63 behind",
+     "mov.u64 %d3, -9223372036854775803; L: setp.eq.s64 %p1, %d3, %s; @%p1 bra END;\n"
+     "add.s64 %d5, %a, %d3; st.global.u32 [%d5], %r1; add.s64 %d3, %d3, -1; bra L;\n",
+     1, 32, 0, 0, 5, UNKNOWN(COUNTER)},
+    {"pointer beside a counter",
+     "mov.u64 %d3, %a; mov.u32 %r3, 0; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END; st.global.u32 [%d3], %r1;\n"
+     "add.s64 %d3, %d3, 4; add.s32 %r3, %r3, 536870912; bra L;\n",
+     1, 32, 1073741801, 0, 0, BOUNDED, 0, 7},
+    {"pointer beside a counter whose last step wraps",
+     "mov.u64 %d3, %a; mov.u32 %r3, 0; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END; st.global.u32 [%d3], %r1;\n"
+     "add.s64 %d3, %d3, 4; add.s32 %r3, %r3, 536870912; bra L;\n",
+     1, 32, 2147483600, 0, 0, UNKNOWN(COUNTER)},
+    {"pointer beside a counter that some threads miss the end of",
+     "mov.u64 %d3, %a; mov.u32 %r3, %i; L: setp.eq.s32 %p1, %r3, %n; @%p1 bra END; st.global.u32 [%d3], "
+     "%r1;\n"
+     "add.s64 %d3, %d3, 4; add.s32 %r3, %r3, 1; bra L;\n",
+     1, 64, 40, 0, 0, UNKNOWN(COUNTER)},
+    {"pointer beside a counter that goes away from its limit",
+     "mov.u64 %d3, %a; mov.u32 %r3, 0; mul.lo.s32 %r4, %n, %m; L: setp.gt.s32 %p1, %r3, %r4; @%p1 bra END;\n"
+     "st.global.u32 [%d3], %r1; add.s64 %d3, %d3, 4; add.s32 %r3, %r3, %m; bra L;\n",
+     1, 32, -5, -3, 0, UNKNOWN(COUNTER)},
+    {"doubled while it is below the greatest number",
+     "mov.u32 %r3, 1; L: shr.s32 %r4, %r3, 20;\n" STORE(
+         "%r4") "shl.b32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %n; "
+                "@%p1 bra L;\n",
+     1, 32, INT32_MAX, 0, 0, UNKNOWN(CARRIED)},
+    {"number flipped by itself", "xor.b32 %r5, %n, %n;\n" STORE("%r5"), 1, 32, -1, 0, 0, BOUNDED, 0, 3},
+    {"counter through 64 bits and back",
+     "mov.u32 %r3, %i; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "cvt.s64.s32 %d3, %r3; cvt.u32.u64 %r4, %d3; add.s32 %r3, %r4, 32; bra L;\n",
+     1, 32, 100, 0, 0, BOUNDED, 0, 399},
+    {"test of the low bits of a counter",
+     "cvt.s64.s32 %d3, %i; L: cvt.u32.u64 %r4, %d3; setp.ge.s32 %p1, %r4, %n; @%p1 bra END;\n" STORE(
+         "%r4") "add.s64 %d3, %d3, 32; bra L;\n",
+     1, 32, 100, 0, 0, BOUNDED, 0, 399},
+    {"counter through 16 bits and back",
+     "mov.u32 %r3, %i; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "cvt.u16.u32 %h1, %r3; cvt.u32.u16 %r4, %h1; add.s32 %r3, %r4, 32; bra L;\n",
+     1, 32, 100000, 0, 0, UNKNOWN(CARRIED)},
+    {"quotient by a number that cancels, which is 0",
+     "mul.lo.s32 %r3, %i, %n; div.s32 %r5, %r3, %n;\n" STORE("%r5"), 1, 32, 0, 0, 0, UNKNOWN(PRODUCT)},
+    {"remainder of negative numbers",
+     "add.s32 %r3, %i, %n; add.s32 %r4, %i, 1; rem.s32 %r5, %r3, %r4;\n" STORE("%r5"), 1, 32, -10, 0, 0,
+     UNKNOWN(PRODUCT)},
     {"square that wraps", "mul.lo.s32 %r5, %i, %i;\n" STORE("%r5"), 1 << 12, 256, 0, 0, 0, UNKNOWN(WRAPS)},
 };
 

@@ -377,7 +377,7 @@ static struct affine shift_left(struct proof_state *e, struct affine a, struct a
             return product(e, a, affine_const(1LL << b.c));
     }
     struct affine_range y = bound(e, b);
-    if (!affine_is_const(a) || a.c < 0 || y.soft || y.lo < 0 || y.hi >= bits || y.hi > 62)
+    if (!affine_is_const(a) || a.c < 0 || y.soft || y.lo < 0 || y.lo > y.hi || y.hi >= bits || y.hi > 62)
         return proof_opaque(e, bits, false, y.reason ? y.reason : PROOF_WHY_PRODUCT);
     return proof_within(
         e, (struct affine_range){.lo = (affine_wide)a.c << y.lo, .hi = (affine_wide)a.c << y.hi});
@@ -641,13 +641,24 @@ static struct affine cast(struct proof_state *e, struct affine f, bool generic)
     if (!root || root == AFFINE_MIXED)
         return proof_opaque(e, 64, true, PROOF_WHY_NO_ROOT);
     uint32_t r = (uint32_t)root - 1, kind = e->p->roots[r].kind;
-    if (kind == PROOF_ROOT_PARAM)  // its value is a number, and numbers change between spaces
+    // Its value is a number, and numbers change between spaces.
+    if (kind == PROOF_ROOT_PARAM || kind == PROOF_ROOT_CHOICE)
         return proof_opaque(e, 64, true, PROOF_WHY_NO_ROOT);
     struct affine from = base(e, r, !generic), to = base(e, r, generic), out;
     if (!affine_sum(&e->s, 1, f, -1, from, &out) || !affine_sum(&e->s, 1, out, 1, to, &out))
         return proof_opaque(e, 64, true, PROOF_WHY_WRAPS);
     out.root = root;
     return out;
+}
+
+// One of several pointers, if f is a symbol without a root: then that symbol is what addresses start from.
+static struct affine choice(struct proof_state *e, struct affine f, uint32_t root)
+{
+    if ((f.root && f.root != AFFINE_MIXED) || f.n != 1 || f.c || e->s.terms[f.first].coef != 1)
+        return f;
+    e->bases[root * 2] = e->s.terms[f.first].sym;
+    f.root = (uint16_t)(root + 1) | (e->p->roots[root].strong ? 0 : AFFINE_WEAK);
+    return f;
 }
 
 struct affine proof_value(struct proof_state *e, const struct proof_insn *i)
@@ -668,6 +679,7 @@ struct affine proof_value(struct proof_state *e, const struct proof_insn *i)
     case PROOF_BASE: return base(e, i->a, i->b);
     case PROOF_BETWEEN: return proof_within(e, (struct affine_range){.lo = 0, .hi = i->imm});
     case PROOF_CAST: return cast(e, a, i->imm);
+    case PROOF_CHOICE: return choice(e, a, i->b);
     case PROOF_EXTEND: return proof_extend(e, a, i->bits, i->sign);
     case PROOF_ADD: return add(e, a, 1, b);
     case PROOF_SUB: return add(e, a, -1, b);

@@ -356,7 +356,7 @@ static void emit_stmt(struct ranges_build *b, uint32_t s)
     for (uint32_t i = 0; i < list.n; i++) {
         uint32_t v = b->reach->written[first + i];
         if (list.at[i].writes && v != REACH_NONE && b->needed[v])
-            b->node[v] = ranges_translate(b, v, ranges_node_of, NULL);
+            b->node[v] = ranges_choice(b, v, ranges_translate(b, v, ranges_node_of, NULL));
     }
 }
 
@@ -385,7 +385,7 @@ static void emit_block(struct ranges_build *b, uint32_t block, uint32_t number)
     } else {
         for (uint32_t i = b->join_at[block]; i < b->join_at[block + 1]; i++)
             if (b->needed[b->joins[i]])
-                b->node[b->joins[i]] = ranges_merge(b, b->joins[i]);
+                b->node[b->joins[i]] = ranges_choice(b, b->joins[i], ranges_merge(b, b->joins[i]));
     }
     for (uint32_t s = b->cfg->blocks[block].first; s < b->cfg->blocks[block].last; s++)
         emit_stmt(b, s);

@@ -5,6 +5,7 @@
 //   ranges_value.c  translates instructions
 //   ranges_loop.c   finds counters, their steps, and the tests that end a loop
 //   ranges_carried.c  values that a loop carries on by factors
+//   ranges_choice.c  values that are one of several pointers
 //   ranges_form.c   classifies addresses without a launch
 #ifndef MOAT_FLOW_RANGES_BUILD_H
 #define MOAT_FLOW_RANGES_BUILD_H
@@ -116,6 +117,14 @@ bool ranges_compared(struct ranges_build *b, uint32_t loop, uint32_t pred, bool 
 bool ranges_need_carried(struct ranges_build *b, uint32_t loop, uint32_t join);
 // Emits the value of such a JOIN and returns the instruction; PROOF_NONE if it is not understood.
 uint32_t ranges_carried(struct ranges_build *b, uint32_t loop, uint32_t join);
+
+// --- ranges_choice.c ---------------------------------------------------------------------------------------
+
+// Marks what a JOIN in the header of a loop needs if it is one of several pointers.
+void ranges_need_choice(struct ranges_build *b, uint32_t join);
+// Emits which pointers a value may be that instruction `at` gives, and returns the instruction; `at` if it is
+// not known to be one of several.
+uint32_t ranges_choice(struct ranges_build *b, uint32_t value, uint32_t at);
 
 // --- ranges_form.c -----------------------------------------------------------------------------------------
 

@@ -56,13 +56,17 @@ static struct shape loop_shape(const struct proof *p, const struct proof_insn *i
     return best;
 }
 
+static bool is_strong(const struct proof_root *r)
+{
+    return r->strong || (r->kind != PROOF_ROOT_PARAM && r->kind != PROOF_ROOT_CHOICE);
+}
+
 static struct shape roots(const struct proof *p, struct shape s, const struct shape *a, const struct shape *b)
 {
     s.root = a->root == PROOF_NONE ? b->root : a->root;
     s.mixed = a->mixed || b->mixed;
     if (a->root != PROOF_NONE && b->root != PROOF_NONE && a->root != b->root) {
-        bool sa = p->roots[a->root].strong || p->roots[a->root].kind != PROOF_ROOT_PARAM;
-        bool sb = p->roots[b->root].strong || p->roots[b->root].kind != PROOF_ROOT_PARAM;
+        bool sa = is_strong(&p->roots[a->root]), sb = is_strong(&p->roots[b->root]);
         s.root = sa == sb ? PROOF_NONE : sa ? a->root : b->root;
         s.mixed |= sa == sb;
     }
@@ -121,6 +125,10 @@ static struct shape shape_of(const struct proof *p, uint32_t at, const struct pr
             s = mixed((struct shape){.opaque = PROOF_NONE});
         return s;
     case PROOF_CAST: return of[i->a];
+    case PROOF_CHOICE:
+        if (of[i->a].root != PROOF_NONE)
+            return of[i->a];
+        return (struct shape){.form = RANGES_MIXED, .root = i->b, .opaque = PROOF_NONE};
     case PROOF_FIELD:
         s = mixed(of[i->a]);
         if (i->b <= 24 && s.form > RANGES_MIXED)

@@ -17,6 +17,7 @@ struct chain {
     uint32_t from;  // the value at its start
     uint8_t bits;   // the narrowest type that it was read as, 0 if none
     bool sign;
+    uint8_t low;  // only so many low bits matter, since it was cut off to them; 0: all
 };
 
 bool ranges_forward(const struct ranges_build *b, uint32_t u, uint32_t v)
@@ -97,6 +98,21 @@ static bool widen(struct chain *c, const struct ptx_form *f, uint32_t reg_bits)
     return true;
 }
 
+// Conversions of which only the low bits matter: one that cuts off the others, as a compiler writes it that
+// keeps an index in 64 bits beside, or one between types that have them.
+static bool keeps_low_bits(struct chain *c, const struct ptx_form *f, uint32_t reg_bits)
+{
+    if (f->ntypes != 2 || !ranges_plain_int(f))
+        return false;
+    unsigned to = ptx_type_bits((enum ptx_type)f->types[0]), from = ptx_type_bits((enum ptx_type)f->types[1]);
+    enum ptx_type_class k = ptx_type_class((enum ptx_type)f->types[1]);
+    if (k != PTX_CLASS_UINT && k != PTX_CLASS_SINT)
+        return false;
+    if (!c->low && to < from && to == reg_bits && c->bits <= to)
+        c->low = (uint8_t)to;
+    return c->low && to >= c->low && from >= c->low;
+}
+
 // Follows a value back to the JOIN in the header of the loop that it was made from. `reads`: it may have
 // been converted on the way.
 static bool chase(struct ranges_build *b, uint32_t loop, uint32_t value, bool reads, struct chain *c)
@@ -116,9 +132,9 @@ static bool chase(struct ranges_build *b, uint32_t loop, uint32_t value, bool re
         uint32_t to = ranges_moving(b, loop, v->place, x);
         if (s->form->id == PTX_OP_MOV && ranges_plain_int(s->form)) {
             value = to;
-        } else if (s->form->id == PTX_OP_CVT && reads && to != REACH_NONE) {
-            const struct ptx_var *var = ptx_reg_var(b->f, s->operands[0].id);
-            if (c->c || c->n || !widen(c, s->form, ptx_type_bits((enum ptx_type)var->type)))
+        } else if (s->form->id == PTX_OP_CVT && to != REACH_NONE) {
+            unsigned bits = ptx_type_bits((enum ptx_type)ptx_reg_var(b->f, s->operands[0].id)->type);
+            if (!keeps_low_bits(c, s->form, bits) && (!reads || c->c || c->n || !widen(c, s->form, bits)))
                 return false;
             value = to;
         } else if (s->form->id == PTX_OP_ADD && ranges_plain_int(s->form)) {
@@ -183,6 +199,7 @@ void ranges_need_counter(struct ranges_build *b, uint32_t join)
     struct chain step = {0};
     if (ranges_is_pred(b, join))
         return;
+    ranges_need_choice(b, join);
     if (step_of(b, loop_at(b, v->place), join, &step))
         need_parts(b, &step);
     else if (!ranges_need_carried(b, loop_at(b, v->place), join))
@@ -465,7 +482,7 @@ void ranges_loop(struct ranges_build *b, uint32_t block)
         if (counters[i].step == PROOF_NONE && counters[i].init != PROOF_NONE)
             b->node[join] = counters[i].init;
         else if (counters[i].step == PROOF_NONE)
-            b->node[join] = ranges_opaque(b, v->reg, PROOF_WHY_CARRIED, NULL);
+            b->node[join] = ranges_choice(b, join, ranges_opaque(b, v->reg, PROOF_WHY_CARRIED, NULL));
         else
             b->node[join] = ranges_emit(b, (struct proof_insn){.op = PROOF_STEPS,
                                                                .bits = (uint8_t)bits,

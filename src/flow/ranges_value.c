@@ -390,12 +390,20 @@ static uint32_t move(struct source *x)
     return opaque(x, PROOF_WHY_OPERATOR);
 }
 
-// Notes that a parameter is used as a pointer. Out of memory, there may be no instruction `at`.
+// Notes that a parameter, or each of several, is used as a pointer. Out of memory, there may be no
+// instruction `at`.
 static void use_as_pointer(struct ranges_build *b, uint32_t at)
 {
     const struct proof_insn *i = b->failed ? NULL : &b->insns.items[at];
     if (i && i->op == PROOF_PARAM && i->a != PROOF_NONE)
         b->roots.items[i->a].strong = 1;
+    if (!i || i->op != PROOF_CHOICE)
+        return;
+    struct proof_root *choice = &b->roots.items[i->b];
+    choice->strong = 1;
+    for (uint32_t k = 0; k < b->roots.len && k < 64; k++)
+        if (choice->size >> k & 1)
+            b->roots.items[k].strong = 1;
 }
 
 static uint32_t cast(struct source *x)

@@ -61,7 +61,8 @@ static int try_usual(struct check_proof *p, uint64_t scalar, struct proof_bound 
 static bool has_variable(const struct proof *p, const struct proof_bound *bound)
 {
     const struct proof_root *root = bound->root == PROOF_NONE ? NULL : &p->roots[bound->root];
-    return bound->verdict == PROOF_BOUNDED && root && root->kind != PROOF_ROOT_PARAM && root->size;
+    return bound->verdict == PROOF_BOUNDED && root && root->kind != PROOF_ROOT_PARAM &&
+           root->kind != PROOF_ROOT_CHOICE && root->size;
 }
 
 static bool is_in_variable(const struct proof *p, const struct proof_bound *bound)

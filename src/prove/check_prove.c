@@ -234,7 +234,18 @@ static bool is_aligned(const struct pass_check_asked *asked, const struct proof_
     return known && !((pointer + bound->residue) & wrong);
 }
 
-// Returns whether an access is right in every thread of the launch.
+// Returns whether an access is right that starts from a root.
+static bool is_inside(const struct check_prove *p, const struct proof_launch *l, uint32_t access,
+                      const struct proof_bound *bound, uint32_t root, struct buffer *buffers)
+{
+    struct buffer *b = &buffers[root];
+    if (!b->looked_up)
+        *b = find(&p->proof.roots[root], l);
+    return is_aligned(&p->asked[access], &p->proof.roots[root], bound, b->pointer) &&
+           judge_bound(bound, &b->judged).verdict == JUDGE_INSIDE;
+}
+
+// Returns whether an access is right in every thread of the launch, from each root that it may start from.
 static bool is_right(const struct check_prove *p, const struct proof_launch *l, uint32_t access,
                      const struct proof_bound *bound, struct buffer *buffers)
 {
@@ -246,11 +257,13 @@ static bool is_right(const struct check_prove *p, const struct proof_launch *l, 
     const struct proof_root *root = &p->proof.roots[bound->root];
     if (asked != PASS_CHECK_ANY_ROOT && (root->kind != PROOF_ROOT_PARAM || root->at != asked))
         return false;
-    struct buffer *b = &buffers[bound->root];
-    if (!b->looked_up)
-        *b = find(root, l);
-    return is_aligned(&p->asked[access], root, bound, b->pointer) &&
-           judge_bound(bound, &b->judged).verdict == JUDGE_INSIDE;
+    bool right = true;
+    if (root->kind != PROOF_ROOT_CHOICE)
+        return is_inside(p, l, access, bound, bound->root, buffers);
+    for (uint32_t i = 0; i < p->proof.head->nroots && right; i++)
+        if (proof_root_may_be(&p->proof, bound->root, i))
+            right = is_inside(p, l, access, bound, i, buffers);
+    return right;
 }
 
 // Returns whether the access is checked by the root that its bound is relative to, and by no other.

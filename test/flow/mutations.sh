@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # mutations.sh [PATTERN]: breaks one rule of the analysis at a time, of the lines of mutations.txt that match
-# the pattern, and requires that proof_test, closed_test, proof_memo_test or proof_random notices. A line is
+# the pattern, and requires that one of src/flow's tests of proofs, proof_programs or proof_random notices.
+# A line is
 # FILE :: TEXT => OTHER TEXT; TEXT stands in the file exactly once.
 # tier: all
 # builds: one
@@ -17,6 +18,8 @@ passed=0 failed=0
 $CC $flags -c -o "$T/proof_test.o" src/flow/proof_test.c || exit 1
 $CC $flags -c -o "$T/closed_test.o" src/flow/closed_test.c || exit 1
 $CC $flags -c -o "$T/proof_memo_test.o" src/flow/proof_memo_test.c || exit 1
+$CC $flags -c -o "$T/choice_test.o" src/flow/ranges_choice_test.c || exit 1
+$CC $flags -c -o "$T/proof_programs.o" test/flow/proof_programs.c || exit 1
 $CC $flags -c -o "$T/proof_random.o" test/flow/proof_random.c || exit 1
 
 survives() {  # survives FILE: whether no test notices what is in $T/FILE
@@ -27,6 +30,10 @@ survives() {  # survives FILE: whether no test notices what is in $T/FILE
     timeout 60 "$T/closed" >"$T/log" 2>&1 || return 1
     $CC -o "$T/memo" "$T/proof_memo_test.o" "$T/mutant.o" $libs -lcmocka || return 1
     timeout 60 "$T/memo" >"$T/log" 2>&1 || return 1
+    $CC -o "$T/choice" "$T/choice_test.o" "$T/mutant.o" $libs -lcmocka || return 1
+    timeout 60 "$T/choice" >"$T/log" 2>&1 || return 1
+    $CC -o "$T/programs" "$T/proof_programs.o" "$T/mutant.o" $libs || return 1
+    timeout 120 "$T/programs" "${PROGRAMS:-2000}" 1 >"$T/log" 2>&1 || return 1
     $CC -o "$T/random" "$T/proof_random.o" "$T/mutant.o" $libs || return 1
     timeout 120 "$T/random" "${KERNELS:-6000}" 1 >"$T/log" 2>&1
 }

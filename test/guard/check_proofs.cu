@@ -84,6 +84,32 @@ __global__ void reverse(int *to, int *from, int n)
         to[i] = from[n - 1 - i];
 }
 
+// Two buffers that change their places after each round.
+__global__ void rounds(float *in, float *out, int n, int rounds)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int r = 0; r < rounds; r++) {
+        if (i < n)
+            out[i] = in[n - 1 - i];
+        __syncthreads();
+        float *written = out;
+        out = in;
+        in = written;
+    }
+}
+
+__global__ void either(float *x, float *y, const int *which)
+{
+    (*which ? x : y)[threadIdx.x] = 1;
+}
+
+// A number of bytes behind one of two pointers, which a scalar chooses.
+__global__ void moved(char *x, char *y, size_t offset, int which)
+{
+    x[threadIdx.x] = y[threadIdx.x] = 0;
+    (which ? x : y)[offset + threadIdx.x] = 1;
+}
+
 // The same scalars, and a smaller buffer.
 static void smaller(bool bad)
 {
@@ -219,6 +245,32 @@ static void attribute(bool bad)
     wait();
 }
 
+static void swapped(bool bad)
+{
+    float *x = take<float>(256), *y = take<float>(256), *z = take<float>(256 - bad);
+    rounds<<<2, 128>>>(x, y, 256, 7);
+    rounds<<<2, 128>>>(x, z, 256, 7);
+    wait();
+}
+
+static void chosen(bool bad)
+{
+    float *x = take<float>(128), *y = take<float>(128), *z = take<float>(128 - bad);
+    int *which = take<int>(1);
+    NEED(cudaMemset(which, 0, sizeof *which));
+    either<<<1, 128>>>(x, y, which);
+    either<<<1, 128>>>(x, z, which);
+    wait();
+}
+
+static void behind(bool bad)
+{
+    char *x = take<char>(512), *y = take<char>(512);
+    moved<<<1, 128>>>(x, y, 256, 1);
+    moved<<<1, 128>>>(x, y, 384 + bad, 1);
+    wait();
+}
+
 // What the correct twin's launches are: "N M", N proved and M proved in part, is behind the types.
 static const struct check_case cases[] = {
     {"smaller", smaller, "heap-buffer-overflow 2 0"},
@@ -236,6 +288,9 @@ static const struct check_case cases[] = {
     {"copied", copied, "heap-buffer-overflow 2 0"},
     {"grid", grid, "heap-buffer-overflow 2 0"},
     {"attribute", attribute, "heap-buffer-overflow 1 0"},
+    {"swapped", swapped, "heap-buffer-overflow 2 0"},
+    {"chosen", chosen, "heap-buffer-overflow 2 0"},
+    {"behind", behind, "heap-buffer-overflow 2 0"},
 };
 
 int main(int argc, char **argv)

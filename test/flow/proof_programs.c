@@ -1,0 +1,1040 @@
+// SPDX-License-Identifier: MIT
+// proof_programs [PROGRAMS [SEED]]: makes random proof programs, executes them instruction by instruction for
+// some threads of launches with extreme numbers, and compares each address with the bounds of proof_eval, of
+// a closed form that another launch has made, and of proof_memo_eval.
+//
+// proof_random does the same for kernels, with all threads of small launches. No kernel is needed here: so
+// the programs have what ranges_build seldom writes, and as only some threads are executed, a launch may have
+// 2^31 - 1 blocks. What an instruction means is in proof_ops.def.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flow/brute.h"
+#include "flow/closed.h"
+#include "flow/proof_memo.h"
+#include "flow/proof_state.h"
+
+enum {
+    MOST_INSNS = 512,
+    MOST_EDGES = 256,
+    MOST_INPUTS = 512,
+    MOST_ROWS = 32,
+    LAUNCHES = 3,
+    VARIANTS = 10,
+    THREADS = 24,
+    MOST_ROUNDS = 40,
+    POOL = 24,
+    POINTERS = 3,  // parameters that are roots: the last one may be a number
+    ROOT_SHARED = POINTERS,
+    ROOT_DYNAMIC,
+    FIXED_ROOTS,
+    ROOTS = FIXED_ROOTS + 8,  // and some that are one of the pointers
+};
+
+struct params {
+    uint64_t pointer[POINTERS];
+    int32_t n[3];
+    int16_t h;
+    int8_t b;
+    uint8_t zero;
+    int64_t d[2];
+};
+
+static struct brute_random rnd;
+
+static uint32_t below(uint32_t n)
+{
+    return brute_below(&rnd, n);
+}
+
+// --- a program ---------------------------------------------------------------------------------------------
+
+static struct proof_insn insns[MOST_INSNS];
+static struct proof_edge edges[MOST_EDGES];
+static struct proof_test tests[MOST_EDGES];
+static uint32_t inputs[MOST_INPUTS];
+static struct proof_access rows[MOST_ROWS];
+static uint8_t width[MOST_INSNS];  // of the register that a number is the content of
+static struct proof_root roots[ROOTS];
+static uint32_t ninsns, nedges, ntests, ninputs, nrows, nblocks, nroots;
+
+// Numbers that may be read, by the width of their register, and predicates.
+struct pool {
+    uint32_t at[POOL], n;
+};
+static struct pool pool[2], preds, addresses[2];
+
+static uint32_t emit(struct proof_insn i, unsigned bits)
+{
+    if (ninsns == MOST_INSNS)
+        abort();
+    width[ninsns] = (uint8_t)bits;
+    insns[ninsns] = i;
+    return ninsns++;
+}
+
+static void offer(struct pool *p, uint32_t at)
+{
+    p->at[p->n < POOL ? p->n++ : below(POOL)] = at;
+}
+
+static uint32_t pick(const struct pool *p)
+{
+    return p->at[below(3) ? p->n - 1 - below(p->n < 5 ? p->n : 5) : below(p->n)];
+}
+
+static uint32_t constant(int64_t c, unsigned bits)
+{
+    return emit((struct proof_insn){.op = PROOF_CONST, .imm = c}, bits);
+}
+
+static int64_t odd_number(void)
+{
+    static const int64_t of[] = {0,
+                                 1,
+                                 2,
+                                 3,
+                                 4,
+                                 5,
+                                 7,
+                                 8,
+                                 15,
+                                 16,
+                                 31,
+                                 32,
+                                 33,
+                                 63,
+                                 64,
+                                 100,
+                                 127,
+                                 -1,
+                                 -2,
+                                 -3,
+                                 -8,
+                                 128,
+                                 255,
+                                 256,
+                                 511,
+                                 1000,
+                                 1024,
+                                 4096,
+                                 65535,
+                                 INT32_MAX,
+                                 INT32_MIN,
+                                 UINT32_MAX,
+                                 INT64_MAX,
+                                 INT64_MIN,
+                                 1LL << 31,
+                                 1LL << 32,
+                                 1LL << 33,
+                                 1LL << 40,
+                                 1LL << 61,
+                                 1LL << 62,
+                                 -(1LL << 62),
+                                 INT64_MAX - 1,
+                                 INT64_MIN + 1,
+                                 INT32_MAX - 1,
+                                 -1000,
+                                 -4096,
+                                 3LL << 30,
+                                 1LL << 48};
+    return of[below(sizeof of / sizeof *of)];
+}
+
+static int64_t small_number(void)
+{
+    return below(6) ? (int64_t)below(9) : below(3) ? (int64_t)below(300) : odd_number();
+}
+
+static uint32_t extend(uint32_t at, unsigned bits, bool sign)
+{
+    return emit((struct proof_insn){.op = PROOF_EXTEND, .bits = (uint8_t)bits, .sign = sign, .a = at}, bits);
+}
+
+static uint32_t number(unsigned wide)
+{
+    return below(3) ? pick(&pool[wide]) : constant(small_number(), wide ? 64 : 32);
+}
+
+static uint32_t binary(uint8_t op, uint32_t a, uint32_t b, unsigned bits)
+{
+    return emit((struct proof_insn){.op = op, .bits = (uint8_t)bits, .a = a, .b = b}, bits);
+}
+
+static void value(void)
+{
+    unsigned wide = below(3) == 0, bits = wide ? 64 : 32, pos;
+    bool sign = below(2);
+    struct pool *p = &pool[wide];
+    uint32_t a = number(wide), b = number(wide), at;
+    switch (below(20)) {
+    default: at = binary(PROOF_ADD, a, b, bits); break;
+    case 0:
+    case 1: at = binary(PROOF_SUB, a, b, bits); break;
+    case 2:
+    case 3:
+    case 4: at = binary(PROOF_MUL, a, b, bits); break;
+    case 5:
+    case 6:
+        a = extend(a, bits, sign), b = extend(b, bits, sign);
+        at = binary(below(2) ? PROOF_DIV : PROOF_REM, a, b, bits);
+        break;
+    case 7: at = binary(PROOF_SHL, a, extend(number(0), 32, false), bits); break;
+    case 8: a = extend(a, bits, sign), at = binary(PROOF_SHR, a, extend(number(0), 32, false), bits); break;
+    case 9:
+        pos = below(bits);
+        at = emit(
+            (struct proof_insn){.op = PROOF_FIELD, .a = a, .b = 1 + below(bits - pos), .imm = (int64_t)pos},
+            bits);
+        break;
+    case 10:
+    case 11:
+        if (below(2))
+            b = constant(below(2) ? (1LL << below(bits - 1)) - 1 : -(1LL << below(bits - 1)), bits);
+        at = binary((uint8_t)(PROOF_AND + below(3)), a, b, bits);
+        break;
+    case 12:
+    case 13:
+        a = extend(a, bits, sign), b = extend(b, bits, sign);
+        at = binary(below(2) ? PROOF_MIN : PROOF_MAX, a, b, bits);
+        break;
+    case 14:
+        a = extend(a, bits, true);
+        at = emit((struct proof_insn){.op = PROOF_ABS, .a = a}, bits);
+        break;
+    case 15:
+        at = emit((struct proof_insn){.op = PROOF_SELECT, .a = a, .b = b, .c = pick(&preds)}, bits);
+        break;
+    case 16:
+        pos = 8u << below(3);
+        at = extend(number(below(2)), pos, sign);
+        width[at] = (uint8_t)bits;
+        break;
+    case 17:
+        if (below(2))
+            at = emit((struct proof_insn){.op = PROOF_BETWEEN, .imm = small_number() & INT32_MAX}, bits);
+        else
+            at = emit((struct proof_insn){.op = PROOF_OPAQUE,
+                                          .bits = (uint8_t)(below(2) ? 8 : bits),
+                                          .sign = sign,
+                                          .reason = PROOF_WHY_LOADED_INDEX},
+                      bits);
+        break;
+    }
+    offer(p, at);
+    if (!wide && below(2)) {
+        at = extend(at, 32, below(2));
+        width[at] = 64;
+        offer(&pool[1], at);
+    }
+}
+
+// One of two pointers: selected, or, as where a loop swaps them, not known.
+static void pointer(void)
+{
+    uint32_t a = below(POINTERS), b = (a + 1 + below(POINTERS - 1)) % POINTERS, at;
+    if (nroots == ROOTS)
+        return;
+    roots[nroots] = (struct proof_root){.kind = PROOF_ROOT_CHOICE, .size = 1u << a | 1u << b, .strong = 1};
+    if (below(2))
+        at = emit((struct proof_insn){.op = PROOF_SELECT, .a = 1 + a, .b = 1 + b, .c = pick(&preds)}, 64);
+    else
+        at = emit((struct proof_insn){.op = PROOF_OPAQUE, .bits = 64, .sign = 1, .reason = PROOF_WHY_CARRIED},
+                  64);
+    at = emit((struct proof_insn){.op = PROOF_CHOICE, .a = at, .b = nroots++}, 64);
+    offer(&addresses[0], at);
+    if (below(8) == 0)
+        offer(&pool[1], at);
+}
+
+static void predicate(void)
+{
+    unsigned wide = below(3) == 0, bits = wide ? 64 : 32;
+    bool sign = below(2);
+    uint32_t a, b, at;
+    switch (below(9)) {
+    case 0: at = emit((struct proof_insn){.op = PROOF_BOTH, .a = pick(&preds), .b = pick(&preds)}, 0); break;
+    case 1:
+        at = emit((struct proof_insn){.op = PROOF_EITHER, .a = pick(&preds), .b = pick(&preds)}, 0);
+        break;
+    case 2:
+        at = emit((struct proof_insn){.op = PROOF_DIFFER, .a = pick(&preds), .b = pick(&preds)}, 0);
+        break;
+    case 3: at = emit((struct proof_insn){.op = PROOF_OPPOSITE, .a = pick(&preds)}, 0); break;
+    default:
+        a = extend(pick(&pool[wide]), bits, sign), b = extend(number(wide), bits, sign);
+        at = emit((struct proof_insn){.op = PROOF_COMPARE, .sign = (uint8_t)below(6), .a = a, .b = b}, 0);
+    }
+    offer(&preds, at);
+}
+
+static void access(void)
+{
+    if (nrows == MOST_ROWS)
+        return;
+    unsigned shared = below(5) == 0;
+    static const int bytes[] = {1, 2, 4, 8, 16};
+    struct proof_access *row = &rows[nrows];
+    uint32_t at, scale = 1u << below(4), index;
+    *row = (struct proof_access){.stmt = nrows, .bytes = (uint32_t)bytes[below(5)], .does = PROOF_READS};
+    row->offset = below(4) ? 0 : (int64_t)below(64) - 32;
+    row->bits = shared ? 32 : 64;
+    row->space = 1;
+    row->more = below(6) == 0;
+    if (below(3))
+        index = extend(pick(&pool[0]), 32, below(2));
+    else
+        index = pick(&pool[!shared]);
+    at = binary(PROOF_MUL, index, constant(scale, shared ? 32 : 64), shared ? 32 : 64);
+    at = binary(PROOF_ADD, pick(&addresses[shared]), at, shared ? 32 : 64);
+    if (below(3) == 0)
+        offer(&addresses[shared], at);
+    uint32_t more = row->more ? extend(pick(&pool[0]), 32, below(2)) : 0;
+    emit((struct proof_insn){.op = PROOF_ACCESS,
+                             .a = at,
+                             .b = below(4) ? PROOF_NONE : pick(&preds),
+                             .c = nrows,
+                             .sign = (uint8_t)below(2)},
+         0);
+    if (row->more)
+        emit((struct proof_insn){.op = PROOF_EXTENT, .a = more, .c = nrows}, 0);
+    nrows++;
+}
+
+static uint32_t edge(uint32_t from, uint32_t pred, bool negated)
+{
+    edges[nedges] = (struct proof_edge){from, pred, negated};
+    return nedges++;
+}
+
+static uint32_t begin_block(uint32_t first, uint32_t n)
+{
+    emit((struct proof_insn){.op = PROOF_BLOCK, .a = first, .b = n, .c = nblocks}, 0);
+    return nblocks++;
+}
+
+static void statements(uint32_t n, unsigned depth);
+
+struct saved {
+    struct pool pool[2], preds, addresses[2];
+};
+
+static struct saved save(void)
+{
+    return (struct saved){{pool[0], pool[1]}, preds, {addresses[0], addresses[1]}};
+}
+
+static void restore(const struct saved *s)
+{
+    memcpy(pool, s->pool, sizeof pool);
+    memcpy(addresses, s->addresses, sizeof addresses);
+    preds = s->preds;
+}
+
+static uint32_t merge(uint8_t op, uint32_t a, uint32_t b, unsigned bits)
+{
+    inputs[ninputs] = a;
+    inputs[ninputs + 1] = b;
+    ninputs += 2;
+    return emit((struct proof_insn){.op = op, .a = ninputs - 2}, bits);
+}
+
+static void branch(unsigned depth)
+{
+    predicate();
+    uint32_t from = nblocks - 1, p = pick(&preds), end, other;
+    bool negated = below(2);
+    struct saved before = save(), one;
+    begin_block(edge(from, p, negated), 1);
+    statements(1 + below(4), depth - 1);
+    end = nblocks - 1;
+    one = save();
+    restore(&before);
+    other = from;
+    bool two = below(3) == 0;
+    if (two) {
+        begin_block(edge(from, p, !negated), 1);
+        statements(1 + below(3), depth - 1);
+        other = nblocks - 1;
+    }
+    struct saved two_values = save();
+    restore(&before);
+    uint32_t first = edge(end, PROOF_NONE, false);
+    edge(other, two ? PROOF_NONE : p, two ? false : !negated);
+    begin_block(first, 2);
+    for (uint32_t k = 0; k < 2; k++)
+        offer(&pool[k], merge(PROOF_MERGE, pick(&one.pool[k]), pick(&two_values.pool[k]), k ? 64 : 32));
+    offer(&preds, merge(PROOF_MEET, pick(&one.preds), pick(&two_values.preds), 0));
+    if (below(3) == 0)
+        offer(&addresses[0], merge(PROOF_MERGE, pick(&one.addresses[0]), pick(&two_values.addresses[0]), 64));
+}
+
+static void carried(void)
+{
+    bool sign = below(2), wide = below(4) == 0;
+    unsigned bits = wide ? 64 : 32;
+    uint32_t a, b, at;
+    switch (below(3)) {
+    case 0:
+        at = emit((struct proof_insn){.op = PROOF_SHRINKS, .a = extend(pick(&pool[wide]), bits, sign)}, bits);
+        break;
+    case 1:
+        at = emit((struct proof_insn){.op = PROOF_STAYS,
+                                      .bits = (uint8_t)bits,
+                                      .sign = (uint8_t)below(4),
+                                      .a = extend(pick(&pool[wide]), bits, false),
+                                      .imm = small_number() & INT32_MAX},
+                  bits);
+        break;
+    default:
+        a = extend(number(wide), bits, sign), b = extend(number(wide), bits, sign);
+        at = emit((struct proof_insn){.op = PROOF_GROWS,
+                                      .bits = (uint8_t)bits,
+                                      .sign = sign,
+                                      .a = a,
+                                      .b = b,
+                                      .c = 2 + below(3),
+                                      .imm = (int64_t)below(4)},
+                  bits);
+    }
+    offer(&pool[wide], at);
+}
+
+// A loop with one or two tests, whose body follows under its test or without.
+static void loop(unsigned depth)
+{
+    bool wide = below(4) == 0, sign = below(2);
+    unsigned bits = wide ? 64 : 32, n = 1 + (below(4) == 0);
+    struct saved before = save();
+    uint32_t start[2], step[2], limit[2], first = ntests;
+    for (unsigned k = 0; k < n; k++) {
+        start[k] = number(wide);
+        step[k] =
+            below(3) ? constant(below(3) ? (int64_t)below(5) - 1 : small_number(), bits) : pick(&pool[wide]);
+        limit[k] = extend(number(wide), bits, sign);
+        tests[ntests++] =
+            (struct proof_test){start[k], step[k], limit[k], (uint8_t)below(6), (uint8_t)bits, sign, 0};
+    }
+    begin_block(edge(nblocks - 1, PROOF_NONE, false), 1);
+    uint32_t counter = emit((struct proof_insn){.op = PROOF_LOOP, .a = first, .b = n}, 0), at = 0;
+    for (unsigned k = 0; k < n; k++) {
+        at = emit(
+            (struct proof_insn){
+                .op = PROOF_STEPS, .bits = (uint8_t)bits, .a = start[k], .b = step[k], .c = counter},
+            bits);
+        offer(&pool[wide], at);
+    }
+    if (below(2))
+        offer(&pool[1], emit((struct proof_insn){.op = PROOF_STEPS,
+                                                 .bits = 64,
+                                                 .a = number(1),
+                                                 .b = constant((int64_t)below(9), 64),
+                                                 .c = counter},
+                             64));
+    if (below(3) == 0)
+        offer(&addresses[0], emit((struct proof_insn){.op = PROOF_STEPS,
+                                                      .bits = 64,
+                                                      .a = pick(&addresses[0]),
+                                                      .b = constant((int64_t)below(9), 64),
+                                                      .c = counter},
+                                  64));
+    if (below(2))
+        carried();
+    if (below(3)) {
+        uint32_t p = emit((struct proof_insn){.op = PROOF_COMPARE,
+                                              .sign = tests[first + n - 1].relation,
+                                              .a = extend(at, bits, sign),
+                                              .b = limit[n - 1]},
+                          0);
+        uint32_t head = nblocks - 1;
+        struct saved inside = save();
+        begin_block(edge(head, p, false), 1);
+        statements(1 + below(4), depth - 1);
+        uint32_t end = edge(nblocks - 1, PROOF_NONE, false);
+        edge(head, p, true);
+        restore(below(2) ? &inside : &before);
+        begin_block(end, 2);
+    }
+}
+
+static void statements(uint32_t n, unsigned depth)
+{
+    for (; n && ninsns < MOST_INSNS - 200; n--) {
+        uint32_t k = below(12);
+        if (k == 0 && depth)
+            loop(depth);
+        else if (k == 1 && depth)
+            branch(depth);
+        else if (k < 4)
+            access();
+        else if (k == 4 && below(2))
+            pointer();
+        else if (k < 6)
+            predicate();
+        else
+            value();
+    }
+}
+
+static uint32_t launch_value(int64_t which, unsigned bits)
+{
+    return emit((struct proof_insn){.op = PROOF_LAUNCH, .imm = which}, bits);
+}
+
+static void prologue(void)
+{
+    begin_block(0, 0);
+    for (uint32_t k = 0; k < POINTERS; k++) {
+        uint32_t at = emit((struct proof_insn){.op = PROOF_PARAM,
+                                               .bits = 64,
+                                               .a = k,
+                                               .imm = (int64_t)(offsetof(struct params, pointer) + 8 * k)},
+                           64);
+        offer(&addresses[0], at);
+        if (k == POINTERS - 1 || below(12) == 0)
+            offer(&pool[1], at);
+    }
+    offer(&addresses[1], emit((struct proof_insn){.op = PROOF_BASE, .a = ROOT_SHARED}, 32));
+    offer(&addresses[1], emit((struct proof_insn){.op = PROOF_BASE, .a = ROOT_DYNAMIC}, 32));
+    for (uint32_t k = 0; k < 3; k++)
+        offer(&pool[0], emit((struct proof_insn){.op = PROOF_PARAM,
+                                                 .bits = 32,
+                                                 .sign = (uint8_t)below(2),
+                                                 .a = PROOF_NONE,
+                                                 .imm = (int64_t)(offsetof(struct params, n) + 4 * k)},
+                             32));
+    offer(
+        &pool[0],
+        emit(
+            (struct proof_insn){
+                .op = PROOF_PARAM, .bits = 16, .sign = 1, .a = PROOF_NONE, .imm = offsetof(struct params, h)},
+            32));
+    offer(&pool[0], emit(
+                        (struct proof_insn){
+                            .op = PROOF_PARAM, .bits = 8, .a = PROOF_NONE, .imm = offsetof(struct params, b)},
+                        32));
+    for (uint32_t k = 0; k < 2; k++)
+        offer(&pool[1], emit((struct proof_insn){.op = PROOF_PARAM,
+                                                 .bits = 64,
+                                                 .sign = (uint8_t)below(2),
+                                                 .a = PROOF_NONE,
+                                                 .imm = (int64_t)(offsetof(struct params, d) + 8 * k)},
+                             64));
+    offer(&preds, emit((struct proof_insn){.op = PROOF_CHANCE}, 0));
+    offer(&preds, emit((struct proof_insn){.op = PROOF_ALWAYS, .imm = below(2)}, 0));
+    offer(&pool[0], launch_value(PROOF_DYNAMIC_SHARED, 32));
+    for (uint32_t axis = 0; axis < 3; axis++) {
+        uint32_t ctaid = launch_value(PROOF_CTAID + axis, 32), ntid = launch_value(PROOF_NTID + axis, 32);
+        offer(&pool[0], launch_value(PROOF_NCTAID + axis, 32));
+        offer(&pool[0], ntid);
+        uint32_t tid = launch_value(PROOF_TID + axis, 32);
+        offer(&pool[0], tid);
+        offer(&pool[0], binary(PROOF_ADD, binary(PROOF_MUL, ctaid, ntid, 32), tid, 32));
+    }
+}
+
+static void *add_table(char *to, size_t *at, const void *from, size_t n, size_t size)
+{
+    memcpy(to + *at, from, n * size);
+    void *p = to + *at;
+    *at += (n * size + 7) & ~(size_t)7;
+    return p;
+}
+
+static void make_program(struct proof *out)
+{
+    static union {
+        char bytes[1 << 17];
+        uint64_t aligned;
+    } u;
+    ninsns = nedges = ntests = ninputs = nrows = nblocks = 0;
+    nroots = FIXED_ROOTS;
+    memset(pool, 0, sizeof pool);
+    memset(&preds, 0, sizeof preds);
+    memset(addresses, 0, sizeof addresses);
+    prologue();
+    statements(8 + below(24), 3);
+    access();
+    roots[ROOT_SHARED] = (struct proof_root){.kind = PROOF_ROOT_SHARED, .size = 4096, .power = 4};
+    roots[ROOT_DYNAMIC] = (struct proof_root){.kind = PROOF_ROOT_SHARED, .power = 4};
+    for (uint32_t k = 0; k < POINTERS; k++)
+        roots[k] = (struct proof_root){.param = k, .at = 8 * k, .strong = k < POINTERS - 1};
+    struct proof_head head = {.magic = "moPf",
+                              .version = PROOF_VERSION,
+                              .ninsns = ninsns,
+                              .nedges = nedges,
+                              .ntests = ntests,
+                              .ninputs = ninputs,
+                              .nroots = nroots,
+                              .naccesses = nrows,
+                              .nblocks = nblocks,
+                              .params = sizeof(struct params)};
+    memset(&u, 0, sizeof u);
+    size_t at = sizeof head;
+    add_table(u.bytes, &at, insns, ninsns, sizeof *insns);
+    add_table(u.bytes, &at, edges, nedges, sizeof *edges);
+    add_table(u.bytes, &at, tests, ntests, sizeof *tests);
+    add_table(u.bytes, &at, inputs, ninputs, sizeof *inputs);
+    add_table(u.bytes, &at, roots, nroots, sizeof *roots);
+    add_table(u.bytes, &at, rows, nrows, sizeof *rows);
+    head.size = (uint32_t)at;
+    memcpy(u.bytes, &head, sizeof head);
+    if (proof_read(u.bytes, at, out)) {
+        printf("a program is not valid\n");
+        exit(2);
+    }
+}
+
+// --- launches ----------------------------------------------------------------------------------------------
+
+static uint32_t dimension(uint32_t most)
+{
+    return below(3) == 0 ? 1
+           : below(4)    ? 1 + below(most < 40 ? most : 40)
+           : below(2)    ? 1 + below(most)
+                         : most;
+}
+
+static void block_size(struct proof_launch *l)
+{
+    uint32_t left = 1024;
+    for (unsigned axis = 0; axis < 3; axis++) {
+        l->block[axis] = below(8) ? dimension(left) : left;
+        left /= l->block[axis];
+    }
+}
+
+static void set_number(struct params *p, uint32_t which)
+{
+    switch (which) {
+    case 0:
+    case 1:
+    case 2: p->n[which] = (int32_t)(below(4) ? (int64_t)below(300) : odd_number()); break;
+    case 3: p->h = (int16_t)odd_number(); break;
+    case 4: p->b = (int8_t)odd_number(); break;
+    case 5:
+    case 6: p->d[which - 5] = below(3) ? (int64_t)below(300) : odd_number(); break;
+    default:
+        p->pointer[which - 7] =
+            below(6) ? 0x700000000000 + 0x100000 * (uint64_t)below(100) + below(64) : (uint64_t)odd_number();
+    }
+}
+
+enum { NUMBERS = 7 + POINTERS };
+
+static void vary(struct proof_launch *l, struct params *p)
+{
+    for (uint32_t n = 1 + below(3); n; n--) {
+        uint32_t k = below(3);
+        switch (below(8)) {
+        case 0: l->grid[k] = dimension(INT32_MAX); break;
+        case 1: block_size(l); break;
+        case 2: l->dynamic_shared = below(2) ? below(1000) : (uint32_t)odd_number(); break;
+        case 3: p->n[k] = (int32_t)((uint32_t)p->n[k] + below(9) - 4); break;
+        case 4: p->n[k] = (int32_t)((uint32_t)p->n[k] * 2); break;
+        case 5: p->d[k & 1] = (int64_t)((uint64_t)p->d[k & 1] + below(9) - 4); break;
+        default: set_number(p, below(NUMBERS));
+        }
+    }
+}
+
+static void make_launch(struct proof_launch *l, struct params *p)
+{
+    memset(p, 0, sizeof *p);
+    *l = (struct proof_launch){.params_size = sizeof *p, .params = p};
+    for (unsigned axis = 0; axis < 3; axis++)
+        l->grid[axis] = dimension(INT32_MAX);
+    block_size(l);
+    for (uint32_t k = 0; k < NUMBERS; k++)
+        set_number(p, k);
+}
+
+// --- execution ---------------------------------------------------------------------------------------------
+
+// A content of a register: any number that is congruent to it. Results of EXTEND and of what needs one are
+// the number itself.
+struct thread {
+    const struct proof *p;
+    const struct proof_launch *l;
+    uint32_t tid[3], ctaid[3];
+    affine_wide at[MOST_INSNS];
+    bool holds[MOST_INSNS];
+    uint32_t rounds[MOST_INSNS];
+    bool executed[MOST_EDGES];
+    uint32_t entered;  // the edge by which control came into the current block
+    uint64_t base[ROOTS];
+    int64_t first[MOST_ROWS], last[MOST_ROWS];  // bytes from the root; first > last: not executed
+    affine_wide address[MOST_ROWS];
+};
+
+static affine_wide low_bits(affine_wide v, unsigned bits, bool sign)
+{
+    unsigned __int128 m = (unsigned __int128)v & (((unsigned __int128)1 << bits) - 1);
+    if (sign && m >> (bits - 1))
+        return (affine_wide)m - ((affine_wide)1 << bits);
+    return (affine_wide)m;
+}
+
+static affine_wide random_content(unsigned bits)
+{
+    return low_bits(below(2) ? (affine_wide)below(300) : (affine_wide)odd_number(), bits, false);
+}
+
+static uint32_t corner(uint32_t n)
+{
+    return below(3) == 0 ? 0 : below(2) ? n - 1 : below(n);
+}
+
+static bool related(affine_wide a, uint8_t relation, affine_wide b)
+{
+    switch (relation) {
+    case PROOF_LT: return a < b;
+    case PROOF_LE: return a <= b;
+    case PROOF_GT: return a > b;
+    case PROOF_GE: return a >= b;
+    case PROOF_EQ: return a == b;
+    default: return a != b;
+    }
+}
+
+// A round that the loop may come to: all tests before it have passed.
+static uint32_t some_round(struct thread *t, const struct proof_insn *i)
+{
+    uint32_t most = below(3) ? below(MOST_ROUNDS) : below(4), k = 0;
+    for (; k < most; k++)
+        for (uint32_t j = i->a; j < i->a + i->b; j++) {
+            const struct proof_test *x = &t->p->tests[j];
+            affine_wide v =
+                low_bits(t->at[x->start] + low_bits(t->at[x->step], 64, true) * k, x->bits, x->sign);
+            if (!related(v, x->relation, t->at[x->limit]))
+                return k;
+        }
+    return k;
+}
+
+static affine_wide grown(const struct proof_insn *i, affine_wide v, affine_wide limit)
+{
+    for (uint32_t n = below(70); n; n--) {
+        affine_wide next = low_bits(v * i->c, i->bits, i->sign);
+        if (!related(i->imm & GROWS_NEW ? next : v, i->imm & GROWS_LE ? PROOF_LE : PROOF_LT, limit))
+            break;
+        v = next;
+    }
+    return v;
+}
+
+static affine_wide shrunk(affine_wide v)
+{
+    for (uint32_t n = below(4); n; n--)
+        v = below(2) ? v >> 1 : v / (1 + below(3));
+    return v;
+}
+
+static affine_wide stayed(const struct proof_insn *i, affine_wide v)
+{
+    for (uint32_t n = below(4); n; n--) {
+        affine_wide c = i->imm ? below((uint32_t)i->imm) + (affine_wide)below(2) : 0;
+        if (i->sign & STAYS_XOR && below(2))
+            v ^= c;
+        else if (i->sign & STAYS_SUB && below(2))
+            v = low_bits(i->imm - v, i->bits, false);
+        else if (below(3) == 0)
+            v = c;
+    }
+    return v;
+}
+
+static affine_wide quotient(affine_wide a, affine_wide b, bool rest)
+{
+    if (!b)
+        return random_content(32);
+    return rest ? a % b : a / b;
+}
+
+static affine_wide parameter(const struct thread *t, const struct proof_insn *i)
+{
+    uint64_t v = 0;
+    memcpy(&v, (const char *)t->l->params + i->imm, i->bits / 8);
+    return low_bits((affine_wide)v, i->bits, i->sign);
+}
+
+static affine_wide of_launch(const struct thread *t, int64_t which)
+{
+    unsigned axis = (unsigned)which % 3;
+    if (which == PROOF_DYNAMIC_SHARED)
+        return t->l->dynamic_shared;
+    return which >= PROOF_NCTAID  ? t->l->grid[axis]
+           : which >= PROOF_CTAID ? t->ctaid[axis]
+           : which >= PROOF_NTID  ? t->l->block[axis]
+                                  : t->tid[axis];
+}
+
+static affine_wide one_pointer(const struct thread *t, const struct proof_root *choice)
+{
+    uint32_t k = below(POINTERS);
+    while (!(choice->size >> k & 1))
+        k = (k + 1) % POINTERS;
+    return (affine_wide)((const struct params *)t->l->params)->pointer[k];
+}
+
+static affine_wide compute(struct thread *t, const struct proof_insn *i, unsigned bits,
+                           const struct proof_insn *block)
+{
+    affine_wide a = i->a < ninsns ? t->at[i->a] : 0, b = i->b < ninsns ? t->at[i->b] : 0;
+    switch (i->op) {
+    case PROOF_CONST: return i->imm;
+    case PROOF_PARAM: return parameter(t, i);
+    case PROOF_LAUNCH: return of_launch(t, i->imm);
+    case PROOF_BASE: return t->base[i->a];
+    case PROOF_OPAQUE:
+        if (i[1].op == PROOF_CHOICE)
+            return one_pointer(t, &t->p->roots[i[1].b]);
+        return low_bits(random_content(i->bits), i->bits, i->sign);
+    case PROOF_CHOICE: return t->base[i->b] = (uint64_t)a;
+    case PROOF_BETWEEN: return below(2) ? i->imm : below((uint32_t)i->imm + 1);
+    case PROOF_EXTEND: return low_bits(a, i->bits, i->sign);
+    case PROOF_ADD: return low_bits(low_bits(a, bits, false) + low_bits(b, bits, false), bits, false);
+    case PROOF_SUB: return low_bits(low_bits(a, bits, false) - low_bits(b, bits, false), bits, false);
+    case PROOF_MUL:
+        return low_bits((affine_wide)((unsigned __int128)low_bits(a, bits, false) *
+                                      (unsigned __int128)low_bits(b, bits, false)),
+                        bits, false);
+    case PROOF_DIV: return quotient(a, b, false);
+    case PROOF_REM: return quotient(a, b, true);
+    case PROOF_SHL:
+        return b >= i->bits ? 0 : low_bits(low_bits(a, i->bits, false) << (unsigned)b, i->bits, false);
+    case PROOF_SHR: return a >> (b >= i->bits ? i->bits - 1u + (a >= 0) : (unsigned)b);
+    case PROOF_FIELD: return low_bits(low_bits(a, 64, false) >> (unsigned)i->imm, i->b, false);
+    case PROOF_AND: return low_bits(a & b, i->bits, false);
+    case PROOF_OR: return low_bits(a | b, i->bits, false);
+    case PROOF_XOR: return low_bits(a ^ b, i->bits, false);
+    case PROOF_MIN: return a < b ? a : b;
+    case PROOF_MAX: return a > b ? a : b;
+    case PROOF_ABS: return a < 0 ? -a : a;
+    case PROOF_SELECT: return t->holds[i->c] ? a : b;
+    case PROOF_MERGE: return t->at[t->p->inputs[i->a + t->entered - block->a]];
+    case PROOF_STEPS: return low_bits(a + low_bits(b, 64, true) * t->rounds[i->c], i->bits, false);
+    case PROOF_SHRINKS: return shrunk(a);
+    case PROOF_STAYS: return stayed(i, a);
+    case PROOF_GROWS: return grown(i, a, b);
+    default: abort();
+    }
+}
+
+static bool holds(struct thread *t, const struct proof_insn *i, const struct proof_insn *block)
+{
+    switch (i->op) {
+    case PROOF_COMPARE: return related(t->at[i->a], i->sign, t->at[i->b]);
+    case PROOF_BOTH: return t->holds[i->a] && t->holds[i->b];
+    case PROOF_EITHER: return t->holds[i->a] || t->holds[i->b];
+    case PROOF_DIFFER: return t->holds[i->a] != t->holds[i->b];
+    case PROOF_OPPOSITE: return !t->holds[i->a];
+    case PROOF_ALWAYS: return i->imm;
+    case PROOF_MEET: return t->holds[t->p->inputs[i->a + t->entered - block->a]];
+    default: return below(2);
+    }
+}
+
+static bool enter(struct thread *t, const struct proof_insn *i)
+{
+    bool live = !i->c;
+    for (uint32_t k = i->a; k < i->a + i->b; k++) {
+        const struct proof_edge *e = &t->p->edges[k];
+        if (!t->executed[e->block] || (e->predicate != PROOF_NONE && t->holds[e->predicate] == e->negated))
+            continue;
+        live = true;
+        t->entered = k;
+    }
+    return t->executed[i->c] = live;
+}
+
+static void touch(struct thread *t, const struct proof_insn *i)
+{
+    const struct proof_access *row = &t->p->accesses[i->c];
+    if (i->b != PROOF_NONE && t->holds[i->b] == i->sign)
+        return;
+    t->address[i->c] = t->at[i->a] + row->offset;
+    t->first[i->c] = 0;
+    t->last[i->c] = (int64_t)row->bytes - 1;
+}
+
+static void execute(struct thread *t)
+{
+    static const char results[] = {
+#define PROOF(id, operands, result) result,
+#include "flow/proof_ops.def"
+    };
+    const struct proof_insn *block = t->p->insns;
+    bool live = false;
+    for (uint32_t k = 0; k < nrows; k++)
+        t->first[k] = 0, t->last[k] = -1;
+    memset(t->executed, 0, sizeof t->executed);
+    for (uint32_t at = 0; at < ninsns; at++) {
+        const struct proof_insn *i = &t->p->insns[at];
+        if (i->op == PROOF_BLOCK)
+            live = enter(t, block = i);
+        else if (!live)
+            continue;
+        else if (i->op == PROOF_ACCESS)
+            touch(t, i);
+        else if (i->op == PROOF_EXTENT && t->last[i->c] >= 0)
+            t->last[i->c] += (int64_t)(t->at[i->a] > 0 ? t->at[i->a] : 0);
+        else if (i->op == PROOF_LOOP)
+            t->rounds[at] = some_round(t, i);
+        else if (results[i->op] == 'p')
+            t->holds[at] = holds(t, i, block);
+        else if (results[i->op] == 'v')
+            t->at[at] = compute(t, i, width[at], block);
+    }
+}
+
+// --- comparison --------------------------------------------------------------------------------------------
+
+static struct {
+    unsigned long long programs, closed, held, bounded, unknown, unreachable, touched, failures;
+} totals;
+
+static void describe(const struct thread *t, const char *who, uint32_t k, const struct proof_bound *b,
+                     int64_t first)
+{
+    const struct params *p = t->l->params;
+    printf("row %u: %s says %u, root %u, %lld .. %lld; thread (%u %u %u) of block (%u %u %u) touches %lld .. "
+           "%lld\n",
+           k, who, b->verdict, b->root, (long long)b->lowest, (long long)b->highest, t->tid[0], t->tid[1],
+           t->tid[2], t->ctaid[0], t->ctaid[1], t->ctaid[2], (long long)first,
+           (long long)(first + t->last[k]));
+    printf("grid %u %u %u block %u %u %u shared %u; n %d %d %d h %d b %d d %lld %lld\n", t->l->grid[0],
+           t->l->grid[1], t->l->grid[2], t->l->block[0], t->l->block[1], t->l->block[2], t->l->dynamic_shared,
+           p->n[0], p->n[1], p->n[2], p->h, p->b, (long long)p->d[0], (long long)p->d[1]);
+    for (uint32_t at = 0; at < ninsns; at++)
+        printf("%3u: op %2u bits %2u sign %u a %d b %d c %d imm %lld   = %lld\n", at, insns[at].op,
+               insns[at].bits, insns[at].sign, (int)insns[at].a, (int)insns[at].b, (int)insns[at].c,
+               (long long)insns[at].imm, (long long)t->at[at]);
+}
+
+// Whether what a thread has touched is in the bounds.
+static bool inside(const struct thread *t, const char *who, const struct proof_bound *bounds)
+{
+    for (uint32_t k = 0; k < nrows; k++) {
+        const struct proof_bound *b = &bounds[k];
+        if (t->last[k] < 0 || b->verdict == PROOF_UNKNOWN)
+            continue;
+        affine_wide from = b->verdict == PROOF_UNREACHABLE ? 0
+                           : b->root < POINTERS
+                               ? (affine_wide)((const struct params *)t->l->params)->pointer[b->root]
+                               : t->base[b->root];
+        int64_t first = (int64_t)low_bits(t->address[k] - from, t->p->accesses[k].bits, true);
+        if (first < b->lowest && t->p->accesses[k].bits == 32)  // the same address
+            first += 1LL << 32;
+        if (b->verdict == PROOF_UNREACHABLE || first < b->lowest || first + t->last[k] > b->highest ||
+            (((uint64_t)first - b->residue) & ((1u << b->power) - 1))) {
+            describe(t, who, k, b, first);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void count(const struct proof_bound *b)
+{
+    for (uint32_t k = 0; k < nrows; k++) {
+        totals.bounded += b[k].verdict == PROOF_BOUNDED;
+        totals.unknown += b[k].verdict == PROOF_UNKNOWN;
+        totals.unreachable += b[k].verdict == PROOF_UNREACHABLE;
+    }
+}
+
+static void *memory(size_t size)
+{
+    void *p = malloc(size + 8);
+    if (!p)
+        exit(2);
+    return p;
+}
+
+static bool try_launch(const struct proof *p, const struct proof_launch *l, const void *closed,
+                       struct proof_memo *memo, void *work)
+{
+    static struct thread t;
+    struct proof_bound fresh[MOST_ROWS], by_closed[MOST_ROWS];
+    const struct proof_bound *remembered;
+    if (proof_eval(p, l, work, fresh, NULL)) {
+        printf("a launch is not valid\n");
+        exit(2);
+    }
+    bool held = closed && closed_eval(closed, p, l, work, by_closed);
+    if (proof_memo_eval(memo, l, work, &remembered, NULL))
+        exit(2);
+    totals.held += held;
+    count(fresh);
+    t.p = p;
+    t.l = l;
+    for (unsigned n = 0; n < THREADS; n++) {
+        for (unsigned axis = 0; axis < 3; axis++) {
+            t.tid[axis] = corner(l->block[axis]);
+            t.ctaid[axis] = corner(l->grid[axis]);
+        }
+        t.base[ROOT_SHARED] = 1024 + 16 * below(100);
+        t.base[ROOT_DYNAMIC] = 8192 + 16 * below(100);
+        execute(&t);
+        for (uint32_t k = 0; k < nrows; k++)
+            totals.touched += t.last[k] >= 0;
+        if (!inside(&t, "proof_eval", fresh) || (held && !inside(&t, "the closed form", by_closed)) ||
+            !inside(&t, "proof_memo_eval", remembered))
+            return false;
+    }
+    return true;
+}
+
+static bool run_program(void)
+{
+    struct proof p;
+    make_program(&p);
+    void *work = memory(proof_work_size(&p)), *closed = memory(closed_size(&p)),
+         *space = memory(proof_memo_size(&p));
+    struct proof_memo *memo = proof_memo_init(&p, space, work);
+    bool ok = true;
+    for (unsigned i = 0; i < LAUNCHES && ok; i++) {
+        struct proof_launch l;
+        struct params params;
+        struct proof_bound out[MOST_ROWS];
+        make_launch(&l, &params);
+        if (proof_eval(&p, &l, work, out, NULL))
+            exit(2);
+        bool made = closed_build(&p, &l, out, work, closed);
+        totals.closed += made;
+        for (unsigned k = 0; k < VARIANTS && ok; k++) {
+            struct params other = params;
+            struct proof_launch variant = l;
+            variant.params = &other;
+            if (k)
+                vary(&variant, &other);
+            ok = try_launch(&p, &variant, made ? closed : NULL, memo, work);
+        }
+    }
+    free(work);
+    free(closed);
+    free(space);
+    totals.programs++;
+    return ok;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long programs = argc > 1 ? strtoul(argv[1], NULL, 0) : 2000,
+                  seed = argc > 2 ? strtoul(argv[2], NULL, 0) : 1;
+    for (unsigned long k = 0; k < programs; k++) {
+        rnd.state = (seed + k) * 0x9E3779B97F4A7C15ULL | 1;
+        if (run_program())
+            continue;
+        printf("program of seed %lu\n", seed + k);
+        return 1;
+    }
+    printf("covered: %llu programs, %llu closed forms, which held for %llu launches; %llu bounded, %llu "
+           "unknown, "
+           "%llu unreachable; %llu touched\n",
+           totals.programs, totals.closed, totals.held, totals.bounded, totals.unknown, totals.unreachable,
+           totals.touched);
+    return 0;
+}
