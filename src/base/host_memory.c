@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/host_symbol.h"
+
 enum { LINE = 4096 };
 
 // A line of /proc/self/maps: "START-END RIGHTS OFFSET DEVICE INODE   NAME". Returns whether it has the
@@ -59,12 +61,28 @@ static bool search(int file, uint64_t address, char *text, size_t size)
     }
 }
 
+// Writes what the program calls it. The variable that the compiler makes on the host for one of the device
+// has its name, and many programs pass its address to a kernel.
+static void name_symbol(const struct host_symbol *symbol, char *text, size_t size)
+{
+    if (symbol->function)
+        snprintf(text, size, "the function %s", symbol->name);
+    else
+        snprintf(text, size,
+                 "the variable %s (if it is a __device__ one, cudaGetSymbolAddress tells its address on the "
+                 "device)",
+                 symbol->name);
+}
+
 bool host_memory_name(uint64_t address, char *text, size_t size)
 {
+    struct host_symbol symbol;
     int saved = errno, file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     bool found = file >= 0 && search(file, address, text, size);
     if (file >= 0)
         close(file);
+    if (found && host_symbol_find(address, &symbol))
+        name_symbol(&symbol, text, size);
     errno = saved;
     return found;
 }

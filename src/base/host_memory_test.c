@@ -11,7 +11,7 @@
 
 #include "base/host_memory.h"
 
-static const char constant[] = "in the file of the program";
+static char variable[3000] = "in the file of the program", later[300000];
 
 static void names(void **state)
 {
@@ -19,7 +19,13 @@ static void names(void **state)
     int here = 0;
     assert_true(host_memory_name((uintptr_t)&here, text, sizeof text));
     assert_string_equal(text, "the stack of the program");
-    assert_true(host_memory_name((uintptr_t)constant, text, sizeof text));
+    assert_true(host_memory_name((uintptr_t)variable + 2999, text, sizeof text));
+    assert_non_null(strstr(text, "the variable variable (if it is a __device__ one, "));
+    assert_true(host_memory_name((uintptr_t)later + 200000, text, sizeof text));
+    assert_non_null(strstr(text, "the variable later ("));
+    assert_true(host_memory_name((uintptr_t)names, text, sizeof text));
+    assert_string_equal(text, "the function names");
+    assert_true(host_memory_name((uintptr_t) "text", text, sizeof text));
     assert_int_equal(strncmp(text, "a mapping of /", 14), 0);
     char *p = mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(host_memory_name((uintptr_t)p + 4097, text, sizeof text));

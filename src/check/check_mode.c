@@ -176,6 +176,7 @@ static void order(enum mode_order what)
 {
     if (what == MODE_ORDER_GRAPHICS)
         check_stray_unseen();
+    check_report_moved();
     check_race_order(what);
 }
 

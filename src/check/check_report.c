@@ -25,6 +25,7 @@
 #include "launch/kernel_fault.h"
 #include "launch/launch_ring.h"
 #include "mode/mode.h"
+#include "report/report.h"
 #include "rewrite/site_place.h"
 #include "track/guard_report.h"
 #include "track/track.h"
@@ -34,7 +35,10 @@ enum {
     REDZONE = 1 << 30,  // the same for an access of a redzone
     PAUSE = 50000000,   // nanoseconds between two looks at the rings
     STRAYS = 64,
+    ZEROED = 64,
+    ADDRESS_BITS = 57,  // of addresses, at most
 };
+static const int64_t patience = 10000000000;  // nanoseconds
 
 // What was reported for the counters of a context. All of this file works under the lock of check_host.c.
 struct counted {
@@ -70,17 +74,34 @@ static struct str operand(struct str text)
     return close ? (struct str){open, (size_t)(close - open)} : (struct str){0};
 }
 
-// Returns whether the line of source that reads at a site also writes to the same address, as x[i] *= 2 does.
-// Such accesses are one report, by the first of them.
+// Returns the innermost line of a site that is the program's own; if none is, that of the header.
+static const struct pass_check_frame *own_line(const struct pass_check_site *s)
+{
+    char file[1024];
+    for (uint32_t i = 0; i < s->nframes; i++) {
+        struct str name = s->frames[i].file;
+        snprintf(file, sizeof file, "%.*s", (int)(name.len < sizeof file ? name.len : 0), name.ptr);
+        if (*file && !report_is_toolkit_header(file))
+            return &s->frames[i];
+    }
+    return s->nframes ? s->frames : NULL;
+}
+
+// Returns whether the line of source that reads at a site also writes to the same address, as x[i] *= 2 does;
+// without lines, whether the function does. Such accesses are one report, by the first of them.
 static bool writes_too(const struct pass_check *c, const struct pass_check_site *s)
 {
     struct str here = operand(s->text);
-    bool known = s->nframes && s->frames[0].line;
-    for (uint32_t i = 0; !(s->flags & KCHECK_WRITES) && known && here.len && i < c->nsites; i++) {
+    const struct pass_check_frame *line = own_line(s);
+    for (uint32_t i = 0; here.len && !(s->flags & KCHECK_WRITES) && i < c->nsites; i++) {
         const struct pass_check_site *w = &c->sites[i];
-        if (w->flags & KCHECK_WRITES && w->nframes && w->frames[0].line == s->frames[0].line &&
-            str_eq(w->frames[0].file, s->frames[0].file) && str_eq(w->function, s->function) &&
-            str_eq(operand(w->text), here))
+        if (!(w->flags & KCHECK_WRITES) || !str_eq(w->function, s->function) ||
+            !str_eq(operand(w->text), here))
+            continue;
+        const struct pass_check_frame *there = own_line(w);
+        if (!line && !there)
+            return true;
+        if (line && there && there->line == line->line && str_eq(there->file, line->file))
             return true;
     }
     return false;
@@ -182,7 +203,7 @@ static void add_redzone(struct guard_finding *f, const struct context *ctx, uint
 static void add_fatal(struct guard_finding *f, const struct error_ring_record *r)
 {
     static char note[500];  // under the lock
-    char name[300];
+    char name[400];
     uint64_t pointer = r->payload[0] >> 48 & KCHECK_ROOT ? r->payload[1] : r->address;
     f->more[5] = fault_known
                      ? "it has ended the kernel"
@@ -241,6 +262,12 @@ static void add_variable(struct guard_finding *f, const struct pass_check_site *
     f->note = note;
 }
 
+// Returns whether an address is garbage: no processor has memory there.
+static bool is_no_address(uint64_t address)
+{
+    return address >> ADDRESS_BITS;
+}
+
 // site: NULL if unknown.
 static enum report_type type_of(const struct error_ring_record *r, const struct guard_finding *f,
                                 const struct pass_check_site *site)
@@ -254,7 +281,7 @@ static enum report_type type_of(const struct error_ring_record *r, const struct 
                                    : REPORT_HEAP_OVERFLOW;
     case KCHECK_USE_FREED: return REPORT_USE_AFTER_FREE;
     case KCHECK_NULL: return REPORT_NULL_DEREFERENCE;
-    case KCHECK_MISALIGNED: return REPORT_MISALIGNED;
+    case KCHECK_MISALIGNED: return is_no_address(r->address) ? REPORT_WILD_ACCESS : REPORT_MISALIGNED;
     case KCHECK_DOUBLE_FREE: return REPORT_DOUBLE_FREE;
     case KCHECK_BAD_FREE: return REPORT_BAD_FREE;
     case KCHECK_OUTSIDE_VARIABLE:
@@ -375,6 +402,23 @@ static void add_nobodys(struct guard_finding *f)
     f->note = "neither moat nor the driver knows a buffer there, and the access was made";
 }
 
+// Launches in which a wrong load, which gave 0, was as wide as a pointer.
+static uint64_t zeroed[ZEROED];  // under the lock
+
+// Returns a note on where the null pointer of an access may come from, NULL if that is not known.
+static const char *null_origin(const struct error_ring_record *r, uint64_t bytes, bool is_read)
+{
+    uint64_t launch = r->payload[4];
+    if (r->kind == KCHECK_NULL)
+        return launch && zeroed[launch % ZEROED] == launch
+                   ? "a wrong load of this launch, which was reported before, gave 0: the null pointer may "
+                     "come from there"
+                   : NULL;
+    if (is_read && bytes >= sizeof(uint64_t) && r->kind != KCHECK_STRAY)
+        zeroed[launch % ZEROED] = launch;
+    return NULL;
+}
+
 // What a record does not say if the kernel has not run yet.
 struct before {
     bool thread_known, nowhere;
@@ -446,6 +490,8 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
              (unsigned long long)f.bytes);
     if (r->kind == KCHECK_MISALIGNED)
         f.note = note;
+    if (is_no_address(r->address) && (r->kind == KCHECK_MISALIGNED || r->kind == KCHECK_STRAY))
+        f.note = "no memory can be there: what the kernel took for a pointer is something else";
     if (r->kind == KCHECK_DOUBLE_FREE)
         f.note = "a kernel had freed it before";
     if (r->kind == KCHECK_BAD_FREE)
@@ -458,7 +504,11 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         check_host_shadow->text(f.address, bytes, sizeof bytes);
         f.more[6] = bytes;
     }
-    f.more[0] = site && writes_too(checks, site) ? "the same line also writes to this address" : NULL;
+    const char *origin = null_origin(r, f.bytes, f.access == REPORT_READ);
+    f.note = f.note ? f.note : origin;
+    f.more[0] = !site || !writes_too(checks, site) ? NULL
+                : fault.source_line                ? "the same line also writes to this address"
+                                                   : "the same kernel also writes to this address";
     f.more[1] = f.in_function ? callers("the kernel that called it is not known; launched last:")
                 : child       ? callers("a kernel launched it; launched last by the program:")
                               : known_before(r->payload[4], number, site);
@@ -466,6 +516,11 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         add_explanation(&f, r, checks, site);
     else if (site && memmem(site->text.ptr, site->text.len, "bulk.tensor", 11) && !placed)
         f.more[3] = check_tensor_note(r->payload[1]);
+    static bool hinted;  // under the lock
+    if (site && !fault.source_line && !hinted) {
+        f.more[7] = "lines of source are shown of kernels that were compiled with -lineinfo";
+        hinted = true;
+    }
     if (before) {
         f.more[2] = guard.options.on_error == OPTION_ON_ERROR_TRAP
                         ? "reported before the kernel runs; --on-error=trap ends it there"
@@ -502,6 +557,36 @@ static void take_stray(const struct error_ring_record *r, struct context *ctx, s
     guard_count(GUARD_CHECK_ERRORS);
 }
 
+// Nanoseconds at which a kernel's last error was read; 0: a call of the program has ended since. Relaxed: a
+// note depends on it, nothing else.
+static _Atomic int64_t wrong_at;
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+void check_report_moved(void)
+{
+    if (atomic_load_explicit(&wrong_at, memory_order_relaxed))
+        atomic_store_explicit(&wrong_at, 0, memory_order_relaxed);
+}
+
+// Says what helps where a program may never end.
+static void warn_of_waiting(void)
+{
+    int64_t since = atomic_load_explicit(&wrong_at, memory_order_relaxed);
+    if (!since || now() - since < patience)
+        return;
+    check_report_moved();
+    guard_report_note(
+        "no CUDA call of the program has ended in the 10 seconds since the last error. A kernel may "
+        "wait for ever for what a wrong access has not loaded or stored; --on-error=trap ends "
+        "kernels at their first error");
+}
+
 static void take(struct check_device *d, struct context *ctx)
 {
     struct error_ring_record r;
@@ -517,6 +602,7 @@ static void take(struct check_device *d, struct context *ctx)
             continue;
         }
         uint64_t key = report(&r, ctx, NULL), n = r.payload[6];
+        atomic_store_explicit(&wrong_at, now(), memory_order_relaxed);
         guard_count(GUARD_CHECK_ERRORS);
         if (counted[number] && n < KCHECK_COUNTERS) {
             counted[number]->keys[n] = key;
@@ -558,6 +644,7 @@ static void *watch(void *unused)
         check_report_read(false);
         kheap_watch_read_all(false);
         check_host_find_heaps();
+        warn_of_waiting();
         nanosleep(&pause, NULL);
     }
     return NULL;

@@ -10,6 +10,7 @@ struct error_ring_record;
 
 // Has the rings read by a thread of moat's own, and at exit, once there is one.
 void check_report_start(void);
+void check_report_moved(void);  // a call of the program has ended
 // Reads the rings of all contexts. `all`: completely; else only where the next record is there already.
 void check_report_read(bool all);
 // Reads them where the next record is there already, unless a thread does.

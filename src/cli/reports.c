@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "report/json_in.h"
@@ -147,6 +150,7 @@ static void accept_start(struct reports *r, struct reports_process *p, struct re
     if (s->also)
         return;
     p->introduced = true;
+    p->parent = s->parent;
     p->by_heap = by_heap;
     p->shown.len = fresh ? 0 : p->shown.len;
     p->given.len = fresh ? 0 : p->given.len;
@@ -273,18 +277,31 @@ void reports_note(struct reports *r, int pid, const char *text)
         show(r, &a, &line);
 }
 
-void reports_note_unended(struct reports *r)
+static void note_signal(struct reports *r, int pid, int number)
+{
+    char text[200];
+    const char *hint =
+        number == SIGSEGV ? "; code on the host may have used a pointer to memory of the device" : "";
+    snprintf(text, sizeof text, "this process ended without a summary: by signal %d (%s)%s", number,
+             strsignal(number), hint);
+    reports_note(r, pid, text);
+}
+
+void reports_note_unended(struct reports *r, int status)
 {
     for (size_t i = 0; i < r->processes.len; i++) {
         const struct reports_process *p = &r->processes.items[i];
         if (!p->running)
             continue;
         bool lives = !kill(p->pid, 0) || errno == EPERM;
-        reports_note(
-            r, p->pid,
-            lives ? "this process outlives the program and prints its further reports itself"
-                  : "this process ended without a summary: by a signal, by _exit, or because it became "
-                    "another program");
+        if (!lives && WIFSIGNALED(status) && p->parent == getpid())
+            note_signal(r, p->pid, WTERMSIG(status));
+        else
+            reports_note(
+                r, p->pid,
+                lives ? "this process outlives the program and prints its further reports itself"
+                      : "this process ended without a summary: by a signal, by _exit, or because it became "
+                        "another program");
     }
 }
 

@@ -22,7 +22,7 @@ struct reports_number {
 };
 
 struct reports_process {
-    int pid;
+    int pid, parent;
     bool waits;  // the banner is held back: a child that the heap's library watches may report nothing else
     struct arena banner_arena;  // valid if waits
     struct report_line banner;
@@ -68,8 +68,8 @@ int reports_take(struct reports *r, struct str line, bool fresh, char *why, size
 void reports_note(struct reports *r, int pid, const char *text);
 
 // Renders a note on each process that is still running or has ended without a summary. For reports that came
-// from this machine just now.
-void reports_note_unended(struct reports *r);
+// from this machine just now. status: what wait said of the calling process's only child.
+void reports_note_unended(struct reports *r, int status);
 
 // Renders a note on errors that were not printed, and writes documents. Returns 0 or the first failure to
 // write.

@@ -2,6 +2,8 @@
 #include "cli/reports.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "cli/cli_testing.h"
@@ -150,16 +152,34 @@ static void good_unended(void **state)
     take(START, 4194304, true);  // no process has this number
     take(START, 7, true);
     take(END, 7, false);
-    reports_note_unended(&r);
+    reports_note_unended(&r, 0);
     finish();
     assert_int_equal(cli_testing_count(written(), "this process outlives the program"), 1);
     assert_int_equal(cli_testing_count(written(), "this process ended without a summary"), 1);
+}
+
+// Of its own child the command knows the signal, of other processes it does not.
+static void good_ended_by_signal(void **state)
+{
+    char child[200];
+    snprintf(child, sizeof child, "{\"event\":\"start\",\"pid\":%%d,\"parent\":%d,\"program\":\"/bin/app\"}",
+             (int)getpid());
+    begin(NULL);
+    take(START, 4194304, true);
+    take(child, 4194303, true);
+    reports_note_unended(&r, SIGSEGV);
+    finish();
+    assert_int_equal(cli_testing_count(written(), "without a summary: by a signal, by _exit"), 1);
+    assert_int_equal(cli_testing_count(written(), "==4194303==moat: this process ended without a summary: by "
+                                                  "signal 11 (Segmentation fault); code on the host may"),
+                     1);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(good_one_process, teardown),
+        cmocka_unit_test_teardown(good_ended_by_signal, teardown),
         cmocka_unit_test_teardown(good_banners, teardown),
         cmocka_unit_test_teardown(good_print_limit, teardown),
         cmocka_unit_test_teardown(good_suppressed, teardown),

@@ -99,7 +99,7 @@ static int start_and_wait(struct reports *r, struct collect *c, const char *path
     collect_close(c);
     if (err)
         return run_refuse("cannot run \"%.200s\": %s", argv[0], strerror(-err));
-    reports_note_unended(r);
+    reports_note_unended(r, *status);
     err = reports_finish(r, WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status));
     if (err)
         cli_error("not all reports could be written: %s", strerror(-err));

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/mutex.h"
 #include "cpu/config.h"
@@ -27,11 +28,22 @@ static void after_fork(void)
     atomic_compare_exchange_strong(&state, &ready, FORKED);
 }
 
+// The device reserves addresses once, of which it uses few; the limit counts them all.
+static void say_why_no_space(void)
+{
+    struct rlimit limit;
+    if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY)
+        say("the CPU device reserves some 200 GiB of addresses, not memory, and `ulimit -v` allows %llu MiB: "
+            "every CUDA call runs out of memory",
+            (unsigned long long)limit.rlim_cur >> 20);
+}
+
 static void init_held(void)
 {
     const struct config *config = config_get();
 
     if (space_init() || pthread_atfork(NULL, NULL, after_fork)) {
+        say_why_no_space();
         first_result = CUDA_ERROR_OUT_OF_MEMORY;
         return;
     }

@@ -28,7 +28,8 @@ struct driver_fault {
     uint32_t block[3], thread[3];
     uint32_t line, column;  // in the module's PTX
     uint32_t source_line;
-    // "global", "shared", "local", "param", "generic", "stack"; a bad free: "heap", a second one: "freed"
+    // "global", "shared", "local", "param", "generic", "stack"; a bad free: "heap", a second one: "freed";
+    // "call": the address is that of a call, and has no function
     char space[16];
     char kernel[512], module[256], instruction[256], source_file[512];
     uint32_t nframes;  // innermost first; the last is the kernel, unless there were more

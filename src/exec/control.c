@@ -122,7 +122,7 @@ static const struct exec_func *callee(struct exec_warp *w, const struct exec_ins
     const struct exec_func *f = code_find(chosen);
     if (!f || f->program != w->frame->func->program || f->nparams != call->nargs || f->nrets != call->nrets ||
         f->kernel) {
-        fault_raise(w, i, EXEC_INVALID_PC);
+        fault_memory(w, i, EXEC_INVALID_PC, (unsigned)__builtin_ctz(w->mask), chosen, 0, false, "call");
         return NULL;
     }
     if (others) {

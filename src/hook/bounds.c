@@ -172,6 +172,10 @@ CUresult bounds_check(enum driver_id call, const struct bounds_range *r)
     if (v == FINE)
         return CUDA_SUCCESS;
     if (v == WRONG) {
+        char note[100];
+        snprintf(note, sizeof note, "the size is %lld as a signed number", (long long)r->bytes);
+        if (r->bytes >> 63)
+            f.more[1] = note;
         suspect.set = false;  // set by the other side, but the driver is not called
         f.call = call;
         f.bytes = r->bytes;
@@ -206,13 +210,13 @@ CUresult bounds_check_rows(enum driver_id call, const struct bounds_range *first
 
 // The room of a note that says what an address is.
 struct host_note {
-    char text[400];
+    char text[500];
 };
 
 // Returns the note if the program's own memory lies at an address where the call needs a device's, else NULL.
 static const char *host_note(uint64_t address, struct host_note *n)
 {
-    char name[300];
+    char name[400];
     if (!host_memory_name(address, name, sizeof name))
         return NULL;
     snprintf(n->text, sizeof n->text, "the pointer 0x%llx is host memory: %s", (unsigned long long)address,

@@ -86,11 +86,17 @@ static void report_exact(struct driver_fault *fault)
     } else if (type == REPORT_KERNEL_FAULT) {
         f.type = type;
         f.access = fault->bytes ? f.access : REPORT_NO_ACCESS;
-        f.note = driver_result_text((CUresult)fault->result);
+        f.note = strcmp(fault->space, "call") == 0
+                     ? "invalid program counter: the kernel calls this address, where the device has no "
+                       "function that fits"
+                     : driver_result_text((CUresult)fault->result);
     } else if (strcmp(fault->space, "shared") == 0) {
         f.type = REPORT_SHARED_OVERFLOW;
     } else if (strcmp(fault->space, "local") == 0 || strcmp(fault->space, "stack") == 0) {
         f.type = REPORT_LOCAL_OVERFLOW;
+        if (strcmp(fault->space, "stack") == 0)
+            f.note = "the stack of the thread is full: the recursion is too deep, or the limit that "
+                     "cudaDeviceSetLimit(cudaLimitStackSize, BYTES) sets is too small";
     } else if (fault->address < NULL_PAGE) {
         f.type = REPORT_NULL_DEREFERENCE;
     } else {
@@ -98,10 +104,12 @@ static void report_exact(struct driver_fault *fault)
         blame(&f);
         epoch_leave(section);
     }
-    char name[300], note[400];
-    if (f.type == REPORT_WILD_ACCESS && !f.nbuffers && host_memory_name(f.address, name, sizeof name)) {
+    char name[400], note[450];
+    bool called = strcmp(fault->space, "call") == 0;
+    if ((called || (f.type == REPORT_WILD_ACCESS && !f.nbuffers)) &&
+        host_memory_name(f.address, name, sizeof name)) {
         snprintf(note, sizeof note, "the address is host memory: %s", name);
-        f.note = note;
+        f.more[0] = note;
     }
     guard_report_finding(&f);
 }

@@ -116,9 +116,12 @@ static bool publish(struct pages_block *b, CUdeviceptr *pointer)
     return true;
 }
 
-static bool plain(void)
+// Leaves a buffer to the driver, which refuses what is larger than the device's memory.
+static bool plain(size_t size)
 {
-    guard_count(GUARD_UNPAGED);
+    const struct context *ctx = context_current();
+    if (!ctx || size <= context_device_of(ctx->device)->memory)
+        guard_count(GUARD_UNPAGED);
     return false;
 }
 
@@ -148,7 +151,7 @@ bool pages_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
     bool done = b && publish(b, pointer);
     release(ctx);
     if (!done)
-        return size ? plain() : false;
+        return size ? plain(size) : false;
     *r = CUDA_SUCCESS;
     return true;
 }
@@ -160,7 +163,7 @@ bool pages_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t
     struct context *ctx = pages_on && right ? context_current() : NULL;
     size_t granule = ctx ? context_device_pitch(ctx->device) : 0, row, size;
     if (!granule || __builtin_add_overflow(width, granule - 1, &row))
-        return pages_on && right ? plain() : false;
+        return pages_on && right ? plain(width) : false;
     row &= ~(granule - 1);
     if (__builtin_mul_overflow(row, height, &size) || !pages_alloc(pointer, size, r))
         return false;
@@ -199,7 +202,7 @@ bool pages_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUs
     bool done = ctx && alloc_in_order(ctx, pointer, size, pool, stream, per_thread);
     release(ctx);
     *r = CUDA_SUCCESS;
-    return done ? true : plain();
+    return done ? true : plain(size);
 }
 
 // Withdraws the buffer that starts at `pointer`, and holds its context, if that is not destroyed: *held ==

@@ -244,6 +244,13 @@ static bool is_freed_here(const struct guard_finding *f, const struct track_copy
     return !stack_frames(stack, &here, 1) || !stack_frames(b->freed_stack, &there, 1) || here == there;
 }
 
+// Returns the file of a frame, NULL if it is not known.
+static const char *file_of(const struct driver_fault *fault, uint32_t i)
+{
+    uint16_t at = fault->frames[i].file;
+    return at && at < sizeof fault->texts ? fault->texts + at : NULL;
+}
+
 // Frames of the device; none if there is only the kernel itself, whose place is shown already.
 static struct report_stack make_frames(const struct driver_fault *fault)
 {
@@ -257,7 +264,7 @@ static struct report_stack make_frames(const struct driver_fault *fault)
             f->function && f->function < sizeof fault->texts ? fault->texts + f->function : NULL;
         frames[i] = (struct report_frame){
             .function = function ? kernels_plain_name(function) : NULL,
-            .file = f->file && f->file < sizeof fault->texts ? fault->texts + f->file : NULL,
+            .file = file_of(fault, i),
             .line = f->line,
             .inlined = f->inlined,
         };
@@ -267,12 +274,12 @@ static struct report_stack make_frames(const struct driver_fault *fault)
 
 // Returns the innermost frame of the program's own code, if a header of the toolkit was inlined into it; NULL
 // if the innermost frame of all is the program's, or none is.
-static const struct report_frame *own_frame(const struct report_stack *frames)
+static const struct driver_fault_frame *own_frame(const struct driver_fault *fault)
 {
-    uint32_t i = 0;
-    while (i < frames->count && (!frames->frames[i].file || report_is_toolkit_header(frames->frames[i].file)))
+    uint32_t i = 0, n = fault->nframes < DRIVER_FAULT_FRAMES ? fault->nframes : DRIVER_FAULT_FRAMES;
+    while (i < n && (!file_of(fault, i) || report_is_toolkit_header(file_of(fault, i))))
         i++;
-    return i && i < frames->count ? &frames->frames[i] : NULL;
+    return i && i < n ? &fault->frames[i] : NULL;
 }
 
 // Returns whether the fault is in code that moat has rewritten: its lines are not the program's.
@@ -298,9 +305,9 @@ static struct report_place make_place(const struct guard_finding *finding)
         .ptx_line = is_rewritten(fault) ? 0 : fault->line,
         .frames = make_frames(fault),
     };
-    const struct report_frame *own = own_frame(&p.frames);
+    const struct driver_fault_frame *own = own_frame(fault);
     if (own) {
-        p.file = own->file;
+        p.file = file_of(fault, (uint32_t)(own - fault->frames));
         p.line = own->line;
     }
     memcpy(p.block, fault->block, sizeof p.block);
@@ -321,6 +328,15 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return hash;
 }
 
+// Without lines of source, accesses by one register stand for those of a line: compilers write each register
+// once. Hashes "[%rd4+8]".
+static uint64_t hash_operand(uint64_t hash, const char *text)
+{
+    for (; *text && *text != ']'; text++)
+        hash = mix(hash, (unsigned char)*text);
+    return hash;
+}
+
 // Hashes where the error happened and whose buffer it is, not the address.
 static uint64_t hash_of(const struct guard_finding *f, uint32_t stack, uint32_t client)
 {
@@ -330,11 +346,18 @@ static uint64_t hash_of(const struct guard_finding *f, uint32_t stack, uint32_t 
     // Kernels have no host stacks: their buffers are distinguished by size.
     if (f->nbuffers && f->buffers[0].facts.made_by == TRACK_MADE_BY_KERNEL)
         hash = mix(hash, f->buffers[0].facts.bytes);
-    if (f->fault && f->by_source && f->fault->source_line)
-        hash =
-            mix(hash_text(hash_text(hash, f->fault->kernel), f->fault->source_file), f->fault->source_line);
+    const struct driver_fault_frame *own = f->fault && f->by_source ? own_frame(f->fault) : NULL;
+    if (f->fault)
+        hash = hash_text(hash, f->fault->kernel);
+    // A line of the program may read by one header's function and write by another's.
+    if (own)
+        hash = mix(hash_text(hash, file_of(f->fault, (uint32_t)(own - f->fault->frames))), own->line);
+    else if (f->fault && f->by_source && f->fault->source_line)
+        hash = mix(hash_text(hash, f->fault->source_file), f->fault->source_line);
+    else if (f->fault && f->by_source && strchr(f->fault->instruction, '['))
+        hash = hash_operand(hash, strchr(f->fault->instruction, '['));
     else if (f->fault)
-        hash = mix(hash_text(hash, f->fault->kernel), f->fault->line);
+        hash = mix(hash, f->fault->line);
     return hash ? hash : 1;
 }
 

@@ -13,7 +13,7 @@
 #include "track/track.h"
 #include "report/report.h"
 
-enum { GUARD_REPORT_BUFFERS = 8, GUARD_REPORT_NOTES = 7 };
+enum { GUARD_REPORT_BUFFERS = 8, GUARD_REPORT_NOTES = 8 };
 
 struct guard_finding {
     enum report_type type;

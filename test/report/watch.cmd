@@ -83,14 +83,14 @@ hello
 # A signal: the command dies by it, so that a shell sees what it would have seen.
 $ $T/w $T/fake start raise=9 2> /dev/null; echo $?
 ==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu
-==P==moat: this process ended without a summary: by a signal, by _exit, or because it became another program
+==P==moat: this process ended without a summary: by signal 9 (Killed)
 137
 $ $T/w $T/fake start raise=6 > $T/log 2>&1; echo $?; ls $T/tmp
 134
 $ $T/w $T/fake raise=15 2> /dev/null; echo $?
 143
 $ $T/w $T/fake start error raise=9 | tail -n 1; $T/w $T/fake start error raise=9 > $T/log; echo $?
-==P==moat: this process ended without a summary: by a signal, by _exit, or because it became another program
+==P==moat: this process ended without a summary: by signal 9 (Killed)
 97
 $ python3 -c 'import os, subprocess; print(subprocess.run([os.environ["T"] + "/tree/bin/moat", "--device=cpu", os.environ["T"] + "/fake", "raise=15"], stderr=subprocess.DEVNULL).returncode)'
 -15
@@ -234,7 +234,7 @@ $ $T/w $T/fake start 'raw={"event":"error"}' raw=nonsense error end | grep -E 'c
 SUMMARY: moat: heap-buffer-overflow scale.cu:7 in scale(float*, int)
 $ $T/w $T/fake start error raise=9 | grep -E 'SUMMARY|without'
 SUMMARY: moat: heap-buffer-overflow scale.cu:7 in scale(float*, int)
-==P==moat: this process ended without a summary: by a signal, by _exit, or because it became another program
+==P==moat: this process ended without a summary: by signal 9 (Killed)
 
 # Log files.
 $ $T/w --log-file=$T/a.log $T/fake start error end say=hello; head -n 2 $T/a.log | tail -n 1 | cut -d' ' -f2-5
