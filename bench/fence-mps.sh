@@ -28,7 +28,8 @@ touch "$rows"
 nvcc -std=c++17 -O3 -gencode arch=compute_90,code=compute_90 -o "$T/tenant" \
     "$here/../test/guard/fence_tenant.cu" || exit 1
 "$MOAT" --device=cpu --mode=off "$T/tenant" list >"$T/list" 2>/dev/null </dev/null
-timeout 30 nvidia-cuda-mps-control -d >/dev/null 2>&1 || { echo 'fence-mps.sh: no MPS server starts' >&2; exit 1; }
+timeout 30 nvidia-cuda-mps-control -d >/dev/null 2>&1 ||
+    { echo 'fence-mps.sh: no MPS server starts' >&2; exit 1; }
 server=1
 
 command_of() {  # command_of WAY: in $command
@@ -85,11 +86,11 @@ done
     echo
     "$here/machine"
     echo
-    echo "Three tenants compute for $seconds s and compare each result, the fourth runs another wrong kernel" \
-        'every second (plain: the right one). plain: without moat; mask and check: all under `--mode=fence`.' \
-        'Milliseconds of a round: 32 launches, a memset and a copy.'
+    echo "Three tenants compute for $seconds s and compare each result, the fourth runs another wrong" \
+        'kernel every second (plain: the right one). plain: without moat; mask and check: all under' \
+        '`--mode=fence`. Milliseconds of a round: 32 launches, a memset and a copy.'
     echo
-    echo '| tenants | turns | mistakes | average ms | median | worst | median over plain | tenants that failed |'
+    echo '| tenants | turns | mistakes | average ms | median | worst | median over plain | failed tenants |'
     echo '| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |'
     for way in plain mask check; do
         grep "^$way " "$rows" | awk '{ for (i = 2; $i != "made" && i < NF; i++) print $i }' | sort -g |
@@ -102,9 +103,9 @@ done
                     if (NR == 0) { printf "| %s | %d | %d | | | | | %d |\n", way, turns, made, failed; exit }
                     m = NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2
                     if (way == "plain") { base = m; print m >keep }
+                    over = base > 0 ? sprintf("%.3f", m / base) : ""
                     printf "| %s | %d | %d | %.4f | %.4f | %.4f | %s | %d |\n", way, turns,
-                        way == "plain" ? 0 : made, sum / NR, m, v[NR], base > 0 ? sprintf("%.3f", m / base) : "",
-                        failed
+                        way == "plain" ? 0 : made, sum / NR, m, v[NR], over, failed
                 }'
     done
 } >"$T/section"

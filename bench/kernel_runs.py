@@ -23,9 +23,10 @@ MODES = {
 MEANINGS = {'checked': 'launches', 'fenced': 'launches', 'in_part': 'in part'}
 NOTES = {
     'check': 'proved: launches that ran without checks, in part: with some, of those that were checked.',
-    'fence': 'proved: launches that ran without a fence; masked: by the mask alone, of those that were fenced.',
-    'shadow': 'Columns are named by the bytes of memory that a byte of the shadow describes; all but the first'
-              ' are without proofs. unloaded: without the load of the shadow, by which nothing is checked.'
+    'fence': 'proved: launches that ran without a fence; masked: by the mask alone, of those that were'
+             ' fenced.',
+    'shadow': 'Columns are named by the bytes of memory that a byte of the shadow describes; all but the'
+              ' first are without proofs. unloaded: without the load of the shadow, by which nothing is checked.'
               ' proved and in part: of the launches that were checked, with proofs.',
 }
 
@@ -91,9 +92,9 @@ def print_tables(mode, rows, names):
     ways, counted, words = MODES[mode]
     shown = ['native', 'ptx'] + [way for way, _ in ways]
     rounds = [len(rows.runs[name][way]) for name in names for way in shown if rows.runs[name].get(way)]
-    print('Time on the GPU of all kernels of a program, by CUPTI, moat\'s own included; the least of %s runs in'
-          ' turns. native: machine code of nvcc -O3; PTX: the same PTX, compiled by the driver. Columns with a'
-          ' ratio are over native. %s' % ('%d to %d' % (min(rounds), max(rounds)) if rounds else 'no',
+    print('Time on the GPU of all kernels of a program, by CUPTI, moat\'s own included; the least of %s runs'
+          ' in turns. native: machine code of nvcc -O3; PTX: the same PTX, compiled by the driver. Columns'
+          ' with a ratio are over native. %s' % ('%d to %d' % (min(rounds), max(rounds)) if rounds else 'no',
                                           NOTES[mode]))
     print()
     sanitized = bool(rows.sanitizer) and mode != 'fence'

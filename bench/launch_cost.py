@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # launch_cost.py MOAT PROGRAM DEVICE SETS ROUNDS MODE SECONDS: what --mode=check adds to a launch, over
-# --mode=pages, whose layout it has, or --mode=fence over --mode=api. PROGRAM is bench/launch_cost.c; SETS sets
-# of processes take turns ROUNDS times. No set is begun that would end after SECONDS.
+# --mode=pages, whose layout it has, or --mode=fence over --mode=api. PROGRAM is bench/launch_cost.c; SETS
+# sets of processes take turns ROUNDS times. No set is begun that would end after SECONDS.
 import statistics
 import sys
 import time

@@ -105,7 +105,7 @@ neighbours() {  # neighbours SECONDS: starts two
     second=$!
 }
 
-# one_case WAY NAME ERROR [OPTION]: a line for the file of cases: WAY NAME pass, or fail and why; nothing after
+# one_case WAY NAME ERROR [OPTION]: a line for the file of cases: WAY NAME pass, or fail and why; none after
 # FENCE_UNTIL
 one_case() {
     local file=$FENCE_T/$1.$2 status got

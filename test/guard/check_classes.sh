@@ -11,7 +11,8 @@ set -u
 rows() {
     printf '%s\n' check_classes\ {adjacent,far,freed,late,idioms,misaligned}\ {on,off} \
         check_classes\ heap-{adjacent,far,freed,late,idioms,misaligned}\ {on,off} \
-        check_places\ {shared,local,constant,parameter}\ {on,off} check_wholes\ {matrices,copies,boxes}\ {on,off}
+        check_places\ {shared,local,constant,parameter}\ {on,off} \
+        check_wholes\ {matrices,copies,boxes}\ {on,off}
 }
 [ "${1:-}" != list ] || { rows; exit 0; }
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
