@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Kernels of PyTorch, torch.compile, Triton, CuPy and JAX alone, under --mode=check and under --mode=fence:
-# the share that these cover, and the time of what they cover (bench/frameworks_kernels.py). JOBS: programs at a
-# time (8). GPU_SECONDS ends it, GPU_ROWS keeps what was measured. PYTHON: which Python. SECTION=FILE: the
+# the share that these cover, and the time of what they cover (bench/frameworks_kernels.py). JOBS: programs at
+# a time (8). GPU_SECONDS ends it, GPU_ROWS keeps what was measured. PYTHON: which Python. SECTION=FILE: the
 # table goes there instead of into doc/results.md.
 set -eu
 here=$(dirname "$0")

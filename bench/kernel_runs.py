@@ -26,8 +26,8 @@ NOTES = {
     'fence': 'proved: launches that ran without a fence; masked: by the mask alone, of those that were'
              ' fenced.',
     'shadow': 'Columns are named by the bytes of memory that a byte of the shadow describes; all but the'
-              ' first are without proofs. unloaded: without the load of the shadow, by which nothing is checked.'
-              ' proved and in part: of the launches that were checked, with proofs.',
+              ' first are without proofs. unloaded: without the load of the shadow, by which nothing is'
+              ' checked. proved and in part: of the launches that were checked, with proofs.',
 }
 
 
@@ -139,8 +139,10 @@ def print_tables(mode, rows, names):
         summary(what, values)
     print()
     print('Means are without %s, whose malloc in kernels is moat\'s own.' % APART)
+    said = words[1:] + ['not_checked' if words[0] == 'checked' else 'not_fenced']
     print('Of %d launches: %s.' % (
-        total[words[0]], ', '.join('%d %s' % (total[word], MEANINGS.get(word, word)) for word in words[1:])))
+        total[words[0]] + total[said[-1]],
+        ', '.join('%d %s' % (total[word], word.replace('_', ' ')) for word in said)))
     if sanitized:
         print('compute-sanitizer is compared by the time that the program\'s work takes, with fewer'
               ' repetitions.')

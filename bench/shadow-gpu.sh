@@ -41,6 +41,8 @@ run() {
         return
     fi
     ! grep -q 'ERROR: moat\|not checked' "$T/err" || grep -m 1 'ERROR: moat\|not checked' "$T/err" >&2
+    # Kernels that are not checked say nothing about checks.
+    ! grep -q 'contexts and modules without a table of buffers' "$T/err" || return 0
     { sed "s/^/$label /" "$T/out"; echo "round $i $label"; } >>"$rows"
 }
 

@@ -90,8 +90,8 @@ if [ -n "${SECTION:-}" ]; then
             done <<<"$classes"
             [ -n "$missing" ] || rounds=$((rounds + 1))
         done
-        echo "Random kernels of $(wc -l <<<"$classes") classes, with proofs and without, 200 of each in a" \
-            "round, $rounds rounds complete: $(units_sum classes)."
+        echo "Random kernels of $(cut -d ' ' -f 2 <<<"$classes" | sort -u | wc -l) classes, with proofs and" \
+            "without, 200 of each in a round, $rounds of 5 rounds complete: $(units_sum classes)."
         echo "500 random kernels whose reports and results must be those of the CPU device, 4 times:" \
             "$(units_sum seeds)."
     } >"$SECTION"

@@ -181,7 +181,11 @@ wrong=$(grep -c ' fail: ' "$cases")
 failed=$((failed + mps_failed + wrong)) passed=$((passed + mps_passed + $(grep -c ' pass$' "$cases")))
 if [ -n "${SECTION:-}" ]; then
     {
-        echo '## The fence on a GPU'
+        case $* in
+        suite) echo '## The suite under --mode=fence on a GPU' ;;
+        mps) echo '## Wrong kernels beside neighbours under MPS' ;;
+        *) echo '## The fence on a GPU' ;;
+        esac
         echo
         bench/machine
         echo

@@ -604,7 +604,7 @@ template <class F> static F call(const char *name)
 static void make_neighbour()
 {
     const char *path = getenv("FENCE_DRIVER");
-    neighbour.library = path ? dlopen(path, RTLD_NOW) : NULL;
+    neighbour.library = path && *path ? dlopen(path, RTLD_NOW) : NULL;
     if (!neighbour.library)
         return;
     if (call<int (*)(uint64_t *, size_t)>("cuMemAlloc_v2")(&neighbour.base, NEIGHBOUR)) {
