@@ -25,7 +25,8 @@ kernel_runs_turns 1 native ptx check check-noproofs
 # that takes hundreds of times as long.
 sanitizer=$(command -v compute-sanitizer || true)
 seconds() {
-    PROGRAM_TIME=1 timeout 20 "$@" 2>&1 </dev/null | sed -n 's/^seconds: //p'
+    local rest=$((${GPU_SECONDS:-100000} - SECONDS))
+    PROGRAM_TIME=1 timeout $((rest > 20 ? 20 : rest > 1 ? rest : 1)) "$@" 2>&1 </dev/null | sed -n 's/^seconds: //p'
 }
 if [ -n "$sanitizer" ] && [ -z "${CHECK_GPU_PROGRAMS:-}" ]; then
     while IFS=$'\t' read -r name program arguments; do

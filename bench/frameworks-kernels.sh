@@ -17,6 +17,8 @@ unset NVTX_INJECTION64_PATH PYTORCH_NO_CUDA_MEMORY_CACHING XLA_PYTHON_CLIENT_ALL
 export XDG_CACHE_HOME=$cache TRITON_CACHE_DIR=$cache/triton CUPY_CACHE_DIR=$cache/cupy \
     TORCHINDUCTOR_CACHE_DIR=$cache/inductor PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     XLA_PYTHON_CLIENT_PREALLOCATE=false TF_CPP_MIN_LOG_LEVEL=2 CUBLAS_WORKSPACE_CONFIG=:4096:8
+# Each process would start a compiler for each core.
+export TORCHINDUCTOR_COMPILE_THREADS=${TORCHINDUCTOR_COMPILE_THREADS:-4}
 export XLA_FLAGS="${XLA_FLAGS:-} --xla_gpu_autotune_level=0 --xla_gpu_deterministic_ops=true"
 {
     echo '## Kernels of frameworks under check and fence'

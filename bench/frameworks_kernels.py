@@ -77,6 +77,12 @@ def load(case, way):
         return None
 
 
+def report(case, way):
+    """What a report counted, and the launches of kernels that ran unchecked, by name."""
+    file = path(case, way, 'json')
+    return check.read_report(file) if os.path.exists(file) else ({}, {})
+
+
 def without(times, names):
     """Microseconds of all kernels, and of those whose names are not among these."""
     full, stems = {check.whole(n) for n in names}, {check.stem(n) for n in names}
@@ -89,14 +95,13 @@ def row(case, way, demangle):
     alone, watched = load(case, 'alone'), load(case, way)
     if not alone or not watched:
         return None
-    counts, unchecked = {}, {}
-    if os.path.exists(path(case, way, 'json')):
-        counts, unchecked = check.read_report(path(case, way, 'json'))
+    # Check alone names what it did not rewrite; the fence can rewrite the same.
+    counts, unchecked = report(case, way)[0], report(case, 'check')[1]
     names = {demangle(n) for n in unchecked}
     all_alone, covered_alone = without(alone, names)
     all_watched, covered_watched = without(watched, names)
-    launches = counts.get(way + '_launches', counts.get('check_launches', 0))
-    bare = sum(unchecked.values())
+    launches = counts.get(way + '_launches', 0)
+    bare = sum(counts.get(key, 0) for key in ('check_bare', 'check_unfit', 'fence_uncovered'))
     ratio = covered_watched / covered_alone if covered_alone else None
     cells = ['%.2f' % (all_alone / 1000), '%.3f' % (all_watched / all_alone) if all_alone else '',
              '%.3f' % ratio if ratio else '', check.share(covered_alone, all_alone), str(launches + bare),
@@ -114,7 +119,7 @@ def stop(*_):
 
 def tables():
     print('%s. %d rounds of each program\'s work, by the tracer of PyTorch or JAX, one program at a time; the'
-          ' pool of PyTorch stays. Covered: without the kernels that the report names as unchecked.'
+          ' pool of PyTorch stays. Covered: without the kernels that the report of check names as unchecked.'
           % (check.versions(sys.executable), ROUNDS))
     print()
     print('| program | mode | kernels alone, ms | all kernels, over alone | covered kernels, over alone'

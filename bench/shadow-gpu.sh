@@ -21,10 +21,15 @@ touch "$rows" "$rows.starts"
 nvcc -O3 -std=c++17 -gencode arch=compute_80,code=compute_80 -cudart shared -L"$BUILD/lib/moat" \
     -o "$T/kernels" "$here/shadow_kernels.cu" || exit 1
 
+limit() {  # limit: seconds for a run
+    local rest=$((${GPU_SECONDS:-100000} - SECONDS))
+    echo $((rest > 100 ? 100 : rest > 1 ? rest : 1))
+}
+
 start() {  # start OPTION...: a small program, from its start to its end
     local from
     from=$(date +%s%N)
-    timeout 100 "$MOAT" --device="$DEVICE" "$@" "$T/kernels" 1 12 >"$T/log" 2>&1 </dev/null
+    timeout "$(limit)" "$MOAT" --device="$DEVICE" "$@" "$T/kernels" 1 12 >"$T/log" 2>&1 </dev/null
     echo "$*: $((($(date +%s%N) - from) / 1000000)) ms $(grep -o 'no table of buffers.*' "$T/log")"
 }
 
@@ -34,7 +39,7 @@ run() {
     shift
     ! grep -q "^round $i $label\$" "$rows" || return 0
     [ $SECONDS -lt "${GPU_SECONDS:-100000}" ] || return 0
-    if ! timeout 100 "$MOAT" --device="$DEVICE" "$@" \
+    if ! timeout "$(limit)" "$MOAT" --device="$DEVICE" "$@" \
         "$T/kernels" "${SHADOW_REPEATS:-10}" "${SHADOW_SHIFT:-0}" \
         >"$T/out" 2>"$T/err" </dev/null; then
         echo "$label failed: $(grep -m 1 'ERROR\|moat:' "$T/err") $(tail -n 1 "$T/out")" >&2

@@ -134,19 +134,25 @@ missing() {  # the cases that no row has: WAY NAME ERROR OPTION
 }
 
 mps() {
-    local seconds first second
+    local seconds first second way
     start_server
     note $? 'no MPS server could be started: nvidia-cuda-mps-control -d'
     timeout 60 "$tenant" neighbour 1 >"$T/n1" 2>&1
     note $? "a client alone: $(cat "$T/n1")"
     [ $mps_failed = 0 ] || return
+    # The tenant's kernels are compiled first.
+    for way in ${FENCE_WAYS:-mask check modulo}; do
+        FENCE_DRIVER='' timeout 90 "$MOAT" --device=gpu --mode=fence --fence="$way" "$tenant" good write \
+            >"$T/warm.$way" 2>&1 </dev/null &
+    done
+    wait
     # Guilty clients run as long as their neighbours do; then come others.
     while missing >"$T/missing" && [ -s "$T/missing" ] && [ "$(units_rest)" -gt 20 ]; do
         seconds=$(($(units_rest) - 15))
         [ "$seconds" -lt "${MPS_SECONDS:-25}" ] || seconds=${MPS_SECONDS:-25}
         neighbours "$seconds"
         FENCE_UNTIL=$(($(date +%s) + seconds - 1)) \
-            xargs -P "${FENCE_JOBS:-4}" -I{} bash -c 'one_case {}' <"$T/missing" >>"$cases"
+            xargs -P "${FENCE_JOBS:-6}" -I{} bash -c 'one_case {}' <"$T/missing" >>"$cases"
         wait "$first"
         note $? "mps: the first neighbour: $(cat "$T/n1")"
         wait "$second"
@@ -193,7 +199,7 @@ if [ -n "${SECTION:-}" ]; then
             echo "The suite by mask, check and modulo, results and status as without: $(units_sum suite)."
         if [[ " $* " == *' mps '* ]]; then
             echo "Wrong kernels under MPS, each in a fenced client beside two neighbours without moat that" \
-                "compute and compare, ${FENCE_JOBS:-4} at a time:"
+                "compute and compare, ${FENCE_JOBS:-6} at a time:"
             echo
             echo '| way | wrong kernels | contained, with the right error and a report | not run |'
             echo '| --- | ---: | ---: | ---: |'

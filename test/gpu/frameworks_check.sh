@@ -38,6 +38,8 @@ export XDG_CACHE_HOME=$cache TRITON_CACHE_DIR=$cache/triton CUPY_CACHE_DIR=$cach
     TORCHINDUCTOR_CACHE_DIR=$cache/inductor PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 # Several at a time on one GPU, and no choice by measured time.
 export XLA_PYTHON_CLIENT_PREALLOCATE=false TF_CPP_MIN_LOG_LEVEL=2 CUBLAS_WORKSPACE_CONFIG=:4096:8
+# Each process would start a compiler for each core.
+export TORCHINDUCTOR_COMPILE_THREADS=${TORCHINDUCTOR_COMPILE_THREADS:-4}
 export XLA_FLAGS="${XLA_FLAGS:-} --xla_gpu_autotune_level=0 --xla_gpu_deterministic_ops=true"
 "$python" test/gpu/frameworks_check.py "$moat" "$python" "$T" "$@" &
 child=$!
