@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # What --mode=check costs kernels on a GPU, by the time that CUPTI gives for each launch (kernel_runs): the
 # programs of the suite as they are, from PTX that the driver has compiled, and under --mode=check with proofs
-# and without, in turns, CHECK_GPU_RUNS times. At the end, while time is left, under compute-sanitizer.
+# and without, in turns, CHECK_GPU_RUNS times. After the first turn, for CHECK_GPU_SANITIZER seconds at most,
+# under compute-sanitizer.
 # CHECK_GPU_PROGRAMS=FILE: other programs than the suite's, by lines of a name, a path and arguments, with
 # tabs between; then no section of doc/results.md is written. CHECK_GPU_WARM=no: the caches are filled
 # already, by a call with CHECK_GPU_RUNS=0. GPU_SECONDS ends the measurement, GPU_ROWS keeps its rows.
@@ -26,11 +27,13 @@ kernel_runs_turns 1 native ptx check check-noproofs
 sanitizer=$(command -v compute-sanitizer || true)
 seconds() {
     local rest=$((${GPU_SECONDS:-100000} - SECONDS))
-    PROGRAM_TIME=1 timeout $((rest > 20 ? 20 : rest > 1 ? rest : 1)) "$@" 2>&1 </dev/null | sed -n 's/^seconds: //p'
+    PROGRAM_TIME=1 timeout $((rest > 20 ? 20 : rest > 1 ? rest : 1)) "$@" 2>&1 </dev/null |
+        sed -n 's/^seconds: //p'
 }
 if [ -n "$sanitizer" ] && [ -z "${CHECK_GPU_PROGRAMS:-}" ]; then
+    end=$((SECONDS + ${CHECK_GPU_SANITIZER:-100000}))
     while IFS=$'\t' read -r name program arguments; do
-        kernel_runs_left || break
+        kernel_runs_left && [ $SECONDS -lt $end ] || break
         ! grep -q "^sanitizer $name " "$rows" || continue
         arguments=$(awk '{ $NF = int($NF / 20) + 1; print }' <<<"$arguments")
         # shellcheck disable=SC2086

@@ -28,9 +28,9 @@ for ((run = 1; run <= runs; run++)); do
         options=()
         [ "$mode" = api ] || options=(--no-kheap)
         status=0 limit=$((${GPU_SECONDS:-100000} - SECONDS))
-        timeout $((limit < 100 ? limit : 100)) "$MOAT" --device="$device" --mode="$mode" --no-torch-alloc "${options[@]}" "$python" \
-            "$here/guard_pause_torch.py" "$seconds" eager compiled triton >"$T/out" 2>"$T/log" </dev/null ||
-            status=$?
+        timeout $((limit < 100 ? limit : 100)) "$MOAT" --device="$device" --mode="$mode" --no-torch-alloc \
+            "${options[@]}" "$python" "$here/guard_pause_torch.py" "$seconds" eager compiled triton \
+            >"$T/out" 2>"$T/log" </dev/null || status=$?
         while read -r step median low high pairs paused; do
             echo "| $step | $mode | $run | $paused | $median | $low to $high | $pairs |"
         done <"$T/out" >>"$rows"

@@ -36,7 +36,7 @@ while read -r section seconds batch lane words; do
 done < <(bench/gpu)
 [ -z "$(bench/gpu | cut -d ' ' -f 1 | sort | uniq -d)" ] || fail 'a section occurs twice'
 
-# A call on such a machine takes 600 seconds at most, and three calls 30 minutes, the machine's start included.
+# A call on such a machine takes 600 seconds at most, three of them 30 minutes, and its start is part of that.
 whole=0 batches=0
 while read -r _ number seconds _ _ most; do
     [ "$seconds" -gt 0 ] && [ "$seconds" -le "$most" ] && [ "$most" -le 560 ] ||
