@@ -1,22 +1,30 @@
 # SPDX-License-Identifier: MIT
-# launch_cost.py MOAT PROGRAM DEVICE SETS ROUNDS: what --mode=check adds to a launch, over --mode=pages, whose
-# layout it has. PROGRAM is bench/launch_cost.c; SETS sets of processes take turns ROUNDS times.
+# launch_cost.py MOAT PROGRAM DEVICE SETS ROUNDS MODE SECONDS: what --mode=check adds to a launch, over
+# --mode=pages, whose layout it has, or --mode=fence over --mode=api. PROGRAM is bench/launch_cost.c; SETS
+# sets of processes take turns ROUNDS times. No set is begun that would end after SECONDS.
 import statistics
 import sys
+import time
 
 import turns
 
-moat, program, device, sets, rounds = sys.argv[1:4] + [int(word) for word in sys.argv[4:6]]
+moat, program, device, sets, rounds, mode, seconds = (
+    sys.argv[1:4] + [int(word) for word in sys.argv[4:6]] + [sys.argv[6], float(sys.argv[7])])
 NAMES = {'empty': 'a kernel without accesses',
          'proved': '`c[i] = a[i] + b[i]`, `i < n`, proved and remembered',
          'evaluated': 'the same, another `n` each time: evaluated',
          'in_part': '`c[i] = b[a[i]]`: proved in part'}
-PAGES, ON, OFF = range(3)
-WAYS = [['--mode=pages'], ['--mode=check'], ['--mode=check', '--proofs=off']]
+BASE = {'check': 'pages', 'fence': 'api'}[mode]
+PLAIN, ON, OFF = range(3)
+WAYS = [['--mode=' + BASE], ['--mode=' + mode], ['--mode=' + mode, '--proofs=off']]
 WARM = 5
 
 figures = {name: [] for name in NAMES}
+begin, longest, done = time.monotonic(), 0, 0
 for _ in range(sets):
+    started = time.monotonic()
+    if done and started + longest > begin + seconds:
+        break
     players = [turns.Player([moat, '--device=' + device, '--log-file=/dev/null'] + way + [program])
                for way in WAYS]
     turns.begin(players, 'empty')
@@ -25,16 +33,17 @@ for _ in range(sets):
         figures[name].append(turns.play(players, name, rounds))
     for player in players:
         player.close()
+    done, longest = done + 1, max(longest, time.monotonic() - started)
 
 print('%d sets of processes, one for each way, take turns: %d times 64 launches each. Average, median and'
       ' worst are of the sets, each by the median of its differences. Three pointers are looked up for each'
-      ' launch.' % (sets, rounds))
+      ' launch.' % (done, rounds))
 for title, way in (('With proofs:', ON), ('Without proofs (`--proofs=off`):', OFF)):
     print('\n%s\n' % title)
-    print('| launch | under `--mode=pages` ns | average added ns | median | worst | 95% confidence |')
+    print('| launch | under `--mode=%s` ns | average added ns | median | worst | 95%% confidence |' % BASE)
     print('| --- | ---: | ---: | ---: | ---: | ---: |')
     for name, what in NAMES.items():
-        added = turns.added(figures[name], PAGES, way)
+        added = turns.added(figures[name], PLAIN, way)
         print('| %s | %.0f | %.0f | %.0f | %.0f | %.0f to %.0f |' % (
-            (what, turns.plain(figures[name], PAGES), statistics.fmean(added), statistics.median(added),
-             max(added)) + turns.interval(figures[name], PAGES, way)))
+            (what, turns.plain(figures[name], PLAIN), statistics.fmean(added), statistics.median(added),
+             max(added)) + turns.interval(figures[name], PLAIN, way)))

@@ -1,51 +1,101 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# --mode=check on a real GPU: random kernels of every class (test/guard/check_classes.sh), programs with
-# errors and their twins (the scripts below), and random kernels whose reports and results must be those of
-# the CPU device. The table goes to the file SECTION names, if any:
-# bench/section check-errors-gpu <FILE puts it into doc/results.md.
-scripts="check_mode check_spaces check_proofs check_certain check_kheap check_memory check_races"
-scripts+=" check_linked check_graphs check_strays check_children check_apart check_collective"
+# --mode=check on a real GPU, many commands side by side (units.bash): programs with errors and their twins
+# (the scripts below, in parts), random kernels of every class (test/guard/check_classes.sh), and random
+# kernels whose reports and results must be those of the CPU device. The table goes to the file SECTION names,
+# if any: bench/section check-errors-gpu <FILE puts it into doc/results.md. DEVICE=cpu: on the CPU device, to
+# test this script. check_gpu.sh seed N: one round of the comparison with the CPU device.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }
+device=${DEVICE:-gpu}
+[ "$device" = cpu ] || nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
-passed=0 failed=0
-note() {  # note STATUS TEXT
-    if [ "$1" = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL $2"; fi
-}
+
 run() {  # run DEVICE SEED: source lines of errors in $T/DEVICE.lines, the program's output in $T/DEVICE.out
-    timeout 300 "$MOAT" --device="$1" --mode=check --on-error=skip --format=json --log-file="$T/$1.json" \
+    timeout 200 "$MOAT" --device="$1" --mode=check --on-error=skip --format=json --log-file="$T/$1.json" \
         --print-limit=0 "$BUILD/tool/check_differential" "$2" 500 >"$T/$1.out" 2>"$T/$1.err" </dev/null
     grep -o '"line":[0-9]*' "$T/$1.json" | sort -u >"$T/$1.lines"
 }
-TEST_ALL=1 GUARD_DEVICE=gpu test/guard/check_classes.sh >"$T/random" 2>&1
-note $? "check_classes: $(tail -n 20 "$T/random")"
-for script in $scripts; do
-    GUARD_DEVICE=gpu test/guard/$script.sh >"$T/$script" 2>&1
-    note $? "$script: $(tail -n 20 "$T/$script")"
-    echo "$script: $(tail -n 1 "$T/$script")"
+if [ "${1:-}" = seed ]; then
+    mkdir "$T/one" "$T/other"
+    (T=$T/one; run cpu "$2")
+    (T=$T/other; run "$device" "$2")
+    cmp "$T/one/cpu.out" "$T/other/$device.out" &&
+        diff "$T/one/cpu.lines" "$T/other/$device.lines" | head -n 10 &&
+        cmp -s "$T/one/cpu.lines" "$T/other/$device.lines" && [ -s "$T/one/cpu.lines" ]
+    status=$?
+    [ $status = 0 ] || tail -n 5 "$T/other/$device.err"
+    echo "$((status == 0)) passed, $((status != 0)) failed"
+    exit $status
+fi
+
+# shellcheck source=test/gpu/units.bash
+. test/gpu/units.bash
+export GUARD_DEVICE=$device CHECK_LIMIT=${CHECK_LIMIT:-100} TEST_ALL=0
+[ -z "${GPU_CACHE:-}" ] || export CHECK_CACHE=$GPU_CACHE
+units_begin check
+# A script, and in how many parts it runs, each of some 20 programs.
+parts='check_mode 7
+check_graphs 6
+check_proofs 6
+check_memory 4
+check_children 4
+check_certain 4
+check_kheap 3
+check_spaces 3
+check_collective 3
+check_races 2
+check_linked 1
+check_strays 1
+check_apart 1'
+for ((part = 1; part < 8; part++)); do
+    while read -r script of; do
+        [ $part -le "$of" ] || continue
+        [ "$of" = 1 ] && words='' || words="CASES_PART=$part/$of"
+        # shellcheck disable=SC2086
+        unit "$script.$part" 240 env $words test/guard/$script.sh
+    done <<<"$parts"
 done
 for seed in 1 2 3 4; do
-    run cpu $seed
-    run gpu $seed
-    cmp -s "$T/cpu.out" "$T/gpu.out" && cmp -s "$T/cpu.lines" "$T/gpu.lines" && [ -s "$T/cpu.lines" ]
-    note $? "seed $seed: $(diff "$T/cpu.lines" "$T/gpu.lines" | head -n 5) $(tail -n 3 "$T/gpu.err")"
+    unit seeds.$seed 240 "$0" seed $seed
 done
+# 1,000 kernels for each class, in rounds of other random numbers.
+classes=$(test/guard/check_classes.sh list)
+for round in 1 2 3 4 5; do
+    while read -r program class proofs; do
+        unit "classes.$class.$proofs.$round" 200 env CHECK_SEED=$((100 + round)) CHECK_CASES=200 \
+            test/guard/check_classes.sh "$program" "$class" "$proofs"
+    done <<<"$classes"
+done
+units_end
 if [ -n "${SECTION:-}" ]; then
     {
         echo '## Random kernels under --mode=check on a GPU'
         echo
         bench/machine
         echo
-        echo "1,000 random kernels for each class, with proofs and without: $(tail -n 1 "$T/random")."
-        for script in $scripts; do
-            echo "Programs of \`$script.sh\`: $(tail -n 1 "$T/$script")."
+        echo '| programs of | result |'
+        echo '| --- | --- |'
+        while read -r script _; do
+            echo "| \`$script.sh\` | $(units_sum "$script") |"
+        done <<<"$parts"
+        echo
+        rounds=0
+        for round in 1 2 3 4 5; do
+            missing=
+            while read -r _ class proofs; do
+                units_ended "classes.$class.$proofs.$round" || missing=yes
+            done <<<"$classes"
+            [ -n "$missing" ] || rounds=$((rounds + 1))
         done
-        echo "All classes, and 4 rounds of 500 kernels compared with the CPU device: $failed failed."
+        echo "Random kernels of $(cut -d ' ' -f 2 <<<"$classes" | sort -u | wc -l) classes, with proofs and" \
+            "without, 200 of each in a round, $rounds of 5 rounds complete: $(units_sum classes)."
+        echo "500 random kernels whose reports and results must be those of the CPU device, 4 times:" \
+            "$(units_sum seeds)."
     } >"$SECTION"
 fi
-echo "$passed passed, $failed failed"
-[ $failed = 0 ]
+[ $left = 0 ] || echo "parts that have not been run to their end: $left"
+echo "$passed passed, $failed failed$([ $skipped = 0 ] || echo ", $skipped skipped")"
+[ $failed = 0 ] && [ $passed -gt 0 ]

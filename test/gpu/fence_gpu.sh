@@ -1,76 +1,92 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# --mode=fence on a real GPU. First the suite, unchanged by every way of the fence; then an MPS server of this
-# script's own: for each wrong kernel of test/guard/fence_tenant.cu a guilty client under --mode=fence, beside
-# two neighbours without moat that compute and compare. Last, one wild write without a fence, which must end
-# the neighbours: the test can fail.
+# --mode=fence on a real GPU. First the suite, unchanged by every way of the fence, several programs at a time
+# (units.bash); then an MPS server of this script's own: for each wrong kernel of test/guard/fence_tenant.cu a
+# guilty client under --mode=fence, FENCE_JOBS at a time, beside two neighbours without moat that compute and
+# compare. Last, one wild write without a fence, which must end the neighbours: the test can fail.
 #
-# fence_gpu.sh [suite|mps]...: both parts, or these. Without nvcc, $BUILD/programs/fence must have the
-# programs: fence_gpu.sh --compile makes them there, and needs no GPU. FENCE_SECONDS bounds the suite (60).
+# fence_gpu.sh [suite|mps]...: both parts, or these. SECTION=FILE: the results go there. GPU_SECONDS ends the
+# script; results of programs and of wrong kernels are kept below GPU_ROWS, and those there count. DEVICE=cpu:
+# the suite on the CPU device, to test this script.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export BUILD=${BUILD:-$PWD}
 export MOAT=${MOAT:-$BUILD/bin/moat}
-programs=$BUILD/programs/fence
-
-compile() {  # compile SOURCE: PTX only, so that there is something to fence
-    local name=${1##*/}
-    name=${name%.cu}
-    [ -e "$programs/$name" ] ||
-        nvcc -std=c++17 -O3 -gencode arch=compute_90,code=compute_90 -o "$programs/$name" "$1" \
-            >"$programs/$name.log" 2>&1 || echo "nvcc fails on $name"
-}
-export -f compile
-export programs
-if command -v nvcc >/dev/null; then
-    mkdir -p "$programs"
-    printf '%s\n' test/guard/fence_tenant.cu test/programs/*.cu |
-        xargs -P "$(nproc)" -I{} bash -c 'compile {}'
-fi
-[ "${1:-}" != --compile ] || exit 0
-[ -x "$programs/fence_tenant" ] || { echo 'no nvcc on this machine, and no programs'; exit 77; }
-nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }
-
+export DEVICE=${DEVICE:-gpu}
+[ "$DEVICE" = cpu ] || nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }
+command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 T=$(mktemp -d) || exit 1
-export XDG_CACHE_HOME=$T/cache
+export XDG_CACHE_HOME=${GPU_CACHE:-$T/cache} FENCE_T=$T
 server=
 finish() {
-    [ -z "$server" ] || echo quit | nvidia-cuda-mps-control >/dev/null 2>&1
+    [ -z "$server" ] || echo quit | timeout 20 nvidia-cuda-mps-control >/dev/null 2>&1
     rm -rf "$T"
 }
 trap finish EXIT
-passed=0 failed=0
-note() {  # note STATUS TEXT [LOG]
+here=bench
+# shellcheck source=bench/canary_programs
+. bench/canary_programs
+programs=$canary_programs_at
+
+# --- one program -------------------------------------------------------------------------------------------
+
+one_program() {  # one_program NAME: by every way of the fence, as without
+    local name=$1 small way status off passed=0 failed=0 log
+    small=$(awk -F '\t' -v name="$name" '$1 == name { print $3 }' test/programs/programs.tsv)
+    log=$T/$name
+    local alone=()
+    [ "$DEVICE" = gpu ] || alone=("$MOAT" --device=cpu --mode=off)
+    # shellcheck disable=SC2086
+    timeout 60 "${alone[@]}" "$programs/$name" $small >"$log.off" 2>&1 </dev/null
+    off=$?
+    for way in mask check modulo; do
+        # shellcheck disable=SC2086
+        timeout 120 "$MOAT" --device="$DEVICE" --mode=fence --fence=$way --log-file="$log.log" \
+            "$programs/$name" $small >"$log.out" 2>&1 </dev/null
+        status=$?
+        if [ $status = $off ] && ! grep -q 'ERROR: moat' "$log.log" &&
+            { [ $off != 0 ] || grep -q 'kernel launches fenced' "$log.log"; }; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+            echo "suite, $way: $name: status $status, $off without: $(tail -n 1 "$log.out")"
+            grep -v '^  ' "$log.log" | tail -n 12 | cut -c 1-160
+        fi
+    done
+    echo "$passed passed, $failed failed"
+    [ $failed = 0 ]
+}
+if [ "${1:-}" = program ]; then
+    one_program "$2"
+    exit
+fi
+
+# shellcheck source=test/gpu/units.bash
+. test/gpu/units.bash
+units_begin fence
+cases=$units/cases
+: >>"$cases"
+tenant=$units/fence_tenant
+[ -x "$tenant" ] || nvcc -std=c++17 -O3 -gencode arch=compute_90,code=compute_90 -o "$tenant" \
+    test/guard/fence_tenant.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+mps_passed=0 mps_failed=0
+note() {  # note STATUS TEXT
     if [ "$1" = 0 ]; then
-        passed=$((passed + 1))
-        return
+        mps_passed=$((mps_passed + 1))
+    else
+        mps_failed=$((mps_failed + 1))
+        echo "FAIL $2" | tee -a "$T/notes"
     fi
-    failed=$((failed + 1))
-    echo "FAIL $2"
-    [ -z "${3:-}" ] || grep -v '^  ' "$3" | tail -n 12 | cut -c 1-160 | sed 's/^/    | /'
 }
 
 # --- the suite ---------------------------------------------------------------------------------------------
 
 suite() {
-    local name small way begin=$SECONDS status before
-    for way in mask check modulo; do
-        before=$passed
-        while IFS=$'\t' read -r name _ small _; do
-            [ -x "$programs/$name" ] && [ $((SECONDS - begin)) -lt "${FENCE_SECONDS:-60}" ] || continue
-            # shellcheck disable=SC2086
-            timeout 60 "$programs/$name" $small >"$T/off" 2>&1 </dev/null
-            off=$?
-            # shellcheck disable=SC2086
-            timeout 60 "$MOAT" --device=gpu --mode=fence --fence=$way --log-file="$T/log" \
-                "$programs/$name" $small >"$T/out" 2>&1 </dev/null
-            status=$?
-            [ $status = $off ] && ! grep -q 'ERROR: moat' "$T/log" &&
-                { [ $off != 0 ] || grep -q 'kernel launches fenced' "$T/log"; }
-            note $? "suite, $way: $name: status $status, $off without: $(tail -n 1 "$T/out")" "$T/log"
-        done < <(tail -n +2 test/programs/programs.tsv)
-        echo "suite, --fence=$way: $((passed - before)) programs unchanged [$((SECONDS - begin)) s]"
+    local name
+    canary_programs_build || true
+    for name in $(canary_programs_names | grep -vx 'cub\|thrust') cub thrust; do
+        [ -x "$programs/$name" ] && unit "suite.$name" 300 "$0" program "$name"
     done
 }
 
@@ -79,55 +95,125 @@ suite() {
 start_server() {
     export CUDA_MPS_PIPE_DIRECTORY=$T/pipe CUDA_MPS_LOG_DIRECTORY=$T/mps-log
     mkdir -p "$T/pipe" "$T/mps-log"
-    nvidia-cuda-mps-control -d >/dev/null 2>&1 && server=1
+    timeout 30 nvidia-cuda-mps-control -d >/dev/null 2>&1 && server=1
 }
 
 neighbours() {  # neighbours SECONDS: starts two
-    "$programs/fence_tenant" neighbour "$1" >"$T/n1" 2>&1 &
+    timeout $(($1 + 60)) "$tenant" neighbour "$1" >"$T/n1" 2>&1 &
     first=$!
-    "$programs/fence_tenant" neighbour "$1" >"$T/n2" 2>&1 &
+    timeout $(($1 + 60)) "$tenant" neighbour "$1" >"$T/n2" 2>&1 &
     second=$!
 }
 
+# one_case WAY NAME ERROR [OPTION]: a line for the file of cases: WAY NAME pass, or fail and why; none after
+# FENCE_UNTIL
+one_case() {
+    local file=$FENCE_T/$1.$2 status got
+    [ "$(date +%s)" -lt "$FENCE_UNTIL" ] || return 0
+    FENCE_DRIVER='' timeout 60 "$MOAT" --device=gpu --mode=fence --fence="$1" --error-exitcode=0 \
+        ${4:+"$4"} --log-file="$file.log" "$tenant" bad "$2" >"$file.out" 2>&1 </dev/null
+    status=$?
+    got=$(sed -n 's/.*error \([0-9]*\),.*/\1/p' "$file.out")
+    if [ $status = 0 ] && [ "$got" = "$3" ] && grep -q 'ERROR: moat' "$file.log"; then
+        echo "$1 $2 pass"
+    else
+        echo "$1 $2 fail: status $status, $3 wanted: $(tail -n 1 "$file.out")" \
+            "$(grep -m 1 'ERROR: moat\|could not\|refused' "$file.log")"
+    fi
+}
+export -f one_case
+export tenant
+
+missing() {  # the cases that no row has: WAY NAME ERROR OPTION
+    local way
+    for way in ${FENCE_WAYS:-mask check modulo}; do
+        "$MOAT" --device=cpu --mode=off "$tenant" list 2>/dev/null </dev/null |
+            awk -v way="$way" 'FILENAME != "-" { done[$1, $2]; next }
+                !((way, $1) in done) { print way, $1, $2, $4 }' "$cases" -
+    done
+}
+
 mps() {
-    local name error way status got
+    local seconds first second way
     start_server
     note $? 'no MPS server could be started: nvidia-cuda-mps-control -d'
-    timeout 60 "$programs/fence_tenant" neighbour 1 >"$T/n1" 2>&1
+    timeout 60 "$tenant" neighbour 1 >"$T/n1" 2>&1
     note $? "a client alone: $(cat "$T/n1")"
-    [ $failed = 0 ] || return
+    [ $mps_failed = 0 ] || return
+    # The tenant's kernels are compiled first.
     for way in ${FENCE_WAYS:-mask check modulo}; do
-        neighbours "${MPS_SECONDS:-25}"
-        # The guilty clients come one after the other, as long as the neighbours run.
-        while read -r name error _ options; do
-            kill -0 $first 2>/dev/null || { echo "mps, $way: $name and what follows came too late"; break; }
-            FENCE_DRIVER='' timeout 30 "$MOAT" --device=gpu --mode=fence --fence=$way --error-exitcode=0 \
-                ${options:+"$options"} --log-file="$T/log" \
-                "$programs/fence_tenant" bad "$name" >"$T/out" 2>&1 </dev/null
-            status=$?
-            got=$(sed -n 's/.*error \([0-9]*\),.*/\1/p' "$T/out")
-            [ $status = 0 ] && [ "$got" = "$error" ] && grep -q 'ERROR: moat' "$T/log"
-            note $? "mps, $way: $name: status $status, $error wanted: $(tail -n 1 "$T/out")" "$T/log"
-        done < <("$programs/fence_tenant" list)
-        wait $first
-        note $? "mps, $way: the first neighbour: $(cat "$T/n1")"
-        wait $second
-        note $? "mps, $way: the second neighbour: $(cat "$T/n2")"
-        echo "mps, --fence=$way: $(cat "$T/n1"); $(cat "$T/n2")"
+        FENCE_DRIVER='' timeout 90 "$MOAT" --device=gpu --mode=fence --fence="$way" "$tenant" good write \
+            >"$T/warm.$way" 2>&1 </dev/null &
     done
+    wait
+    # Guilty clients run as long as their neighbours do; then come others.
+    while missing >"$T/missing" && [ -s "$T/missing" ] && [ "$(units_rest)" -gt 20 ]; do
+        seconds=$(($(units_rest) - 15))
+        [ "$seconds" -lt "${MPS_SECONDS:-25}" ] || seconds=${MPS_SECONDS:-25}
+        neighbours "$seconds"
+        FENCE_UNTIL=$(($(date +%s) + seconds - 1)) \
+            xargs -P "${FENCE_JOBS:-6}" -I{} bash -c 'one_case {}' <"$T/missing" >>"$cases"
+        wait "$first"
+        note $? "mps: the first neighbour: $(cat "$T/n1")"
+        wait "$second"
+        note $? "mps: the second neighbour: $(cat "$T/n2")"
+        echo "mps, $(wc -l <"$cases") wrong kernels: $(cat "$T/n1"); $(cat "$T/n2")"
+        [ $mps_failed = 0 ] || break
+    done
+    [ "$(units_rest)" -gt 12 ] || return
     neighbours 6
     sleep 2
-    timeout 30 "$programs/fence_tenant" bad write >"$T/out" 2>&1 </dev/null
-    wait $first
+    timeout 30 "$tenant" bad write >"$T/out" 2>&1 </dev/null
+    wait "$first"
     [ $? != 0 ]
     note $? 'without a fence the neighbour goes on: this test shows nothing'
-    wait $second
-    echo "mps, without a fence: $(cat "$T/n1"); $(cat "$T/n2")"
+    wait "$second"
+    unfenced="$(cat "$T/n1"); $(cat "$T/n2")"
+    echo "mps, without a fence: $unfenced"
 }
 
 [ $# -gt 0 ] || set -- suite mps
+unfenced='not run'
 for part; do
-    "$part"
+    case $part in
+    suite) suite; units_end ;;
+    mps) mps ;;
+    *) echo "fence_gpu.sh: there is no part $part" >&2; exit 2 ;;
+    esac
 done
+passed=${passed:-0} failed=${failed:-0} left=${left:-0}
+grep ' fail: ' "$cases" | sed 's/^/FAIL mps, /'
+wrong=$(grep -c ' fail: ' "$cases")
+failed=$((failed + mps_failed + wrong)) passed=$((passed + mps_passed + $(grep -c ' pass$' "$cases")))
+if [ -n "${SECTION:-}" ]; then
+    {
+        case $* in
+        suite) echo '## The suite under --mode=fence on a GPU' ;;
+        mps) echo '## Wrong kernels beside neighbours under MPS' ;;
+        *) echo '## The fence on a GPU' ;;
+        esac
+        echo
+        bench/machine
+        echo
+        [[ " $* " != *' suite '* ]] ||
+            echo "The suite by mask, check and modulo, results and status as without: $(units_sum suite)."
+        if [[ " $* " == *' mps '* ]]; then
+            echo "Wrong kernels under MPS, each in a fenced client beside two neighbours without moat that" \
+                "compute and compare, ${FENCE_JOBS:-6} at a time:"
+            echo
+            echo '| way | wrong kernels | contained, with the right error and a report | not run |'
+            echo '| --- | ---: | ---: | ---: |'
+            missing >"$T/missing"
+            for way in ${FENCE_WAYS:-mask check modulo}; do
+                echo "| $way | $(grep -c "^$way " "$cases") | $(grep -c "^$way .* pass\$" "$cases") |" \
+                    "$(grep -c "^$way " "$T/missing") |"
+            done
+            echo
+            if [ -s "$T/notes" ]; then sed 's/^FAIL /- /' "$T/notes"; else echo 'No neighbour failed.'; fi
+            echo "One wild write without a fence, and its neighbours: $unfenced."
+        fi
+    } >"$SECTION"
+fi
+[ "$left" = 0 ] || echo "programs that have not been run to their end: $left"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ] && [ $passed -gt 0 ]

@@ -2,8 +2,10 @@
 """Programs on frameworks whose results are compared with and without moat: frameworks_cases.py CASE.
 
   --save FILE      the results, as numpy's .npz, of one round of the program's work
-  --times FILE     and the kernels of a second round, by name: launches and microseconds
-  --lock FILE      held while the second round runs, so that it has the GPU for itself
+  --times FILE     and the kernels of further rounds, by name: launches and microseconds
+  --rounds N       so many of them (1)
+  --lock FILE      shared by processes in their first rounds, and held by one alone in its further rounds, so
+                   that these have the GPU for themselves
 
 test/gpu/frameworks_check.py runs them. A case is a function that prepares, and returns another one that works
 and returns its results by name. Whatever can differ between two runs, such as a choice by measured time, is
@@ -456,8 +458,12 @@ def main():
     parser.add_argument("case", choices=sorted(CASES))
     parser.add_argument("--save")
     parser.add_argument("--times")
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--lock")
     options = parser.parse_args()
+    lock = open(options.lock, "w") if options.lock else None
+    if lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
     work = CASES[options.case]()
     results = work()
     if options.save:
@@ -465,10 +471,15 @@ def main():
 
         numpy.savez(options.save, **results)
     if options.times:
-        with open(options.lock or os.devnull, "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX) if options.lock else None
-            is_jax = options.case.startswith("jax")
-            times = kernel_times(work, (torch_trace, jax_trace) if is_jax else (torch_trace,))
+        if lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        is_jax = options.case.startswith("jax")
+        times = kernel_times(
+            lambda: [work() for _ in range(options.rounds)],
+            (torch_trace, jax_trace) if is_jax else (torch_trace,),
+        )
+        if lock:
+            lock.close()
         if times:
             with open(options.times, "w") as out:
                 json.dump(times, out)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Runs the programs of frameworks_cases.py alone and under moat, compares their results, and writes tables:
 frameworks_check.py MOAT PYTHON FOLDER [PART-OF-A-CASE'S-NAME...]. DEVICE: gpu or cpu; there, alone is
---mode=off. JOBS: programs at a time. SECONDS: after so many no further program is started.
+--mode=off. JOBS: programs at a time. GPU_SECONDS: all is ended by then.
 
-FOLDER/section.md gets the tables, also if this is stopped, and FOLDER/N.log what each program printed. What
-fails is printed with the end of its log; the last line has the numbers."""
+FOLDER/section.md gets the tables, also if this is stopped, and FOLDER/N.log what each program printed. A
+program that has ended is not run again into the same FOLDER. What fails is printed with the end of its log;
+the last line has the numbers."""
 
 import ctypes
 import json
@@ -61,10 +62,12 @@ class Session:
         self.moat, self.python, self.folder = moat, python, folder
         self.cpu = os.environ.get("DEVICE", "gpu") == "cpu"
         self.begin = time.monotonic()
-        self.seconds = float(os.environ.get("SECONDS_IN_ALL", 170))
+        # Programs that run then have 25 seconds more.
+        whole = os.environ.get("GPU_SECONDS")
+        self.seconds = float(whole) - 30 if whole else 170
         self.runs, self.failed = [], []
         self.lock = threading.Lock()
-        self.alive = set()
+        self.alive, self.stopping = set(), False
 
     def path(self, run, suffix):
         return os.path.join(self.folder, "{}.{}".format(run.number, suffix))
@@ -81,6 +84,15 @@ class Session:
             watch = []
         return watch + [self.python, CASES, run.case] + extra
 
+    def before(self, run):
+        """Takes the status of the same program from a run into the same folder that was ended."""
+        try:
+            with open(self.path(run, "status")) as f:
+                run.status = int(f.read())
+        except (OSError, ValueError):
+            return False
+        return True
+
     def start(self, run, extra):
         """Runs a program and keeps its status; 124 if it took too long."""
         with open(self.path(run, "log"), "w") as log:
@@ -90,12 +102,18 @@ class Session:
             )  # fmt: skip
         with self.lock:
             self.alive.add(child.pid)
+        limit = max(5, min(LIMIT, self.left() + 25))
         try:
-            run.status = child.wait(timeout=max(5, min(LIMIT, self.left() + 25)))
+            run.status = child.wait(timeout=limit)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
-            run.status = 124
+            run.status = 124 if limit == LIMIT else None
+        if self.stopping:
+            run.status = None
+        if run.status is not None:
+            with open(self.path(run, "status"), "w") as f:
+                f.write(str(run.status))
         with self.lock:
             self.alive.discard(child.pid)
 
@@ -103,7 +121,7 @@ class Session:
         return self.seconds - (time.monotonic() - self.begin)
 
     def go(self, run, extra=()):
-        if self.left() <= 0:
+        if self.before(run) or self.left() <= 0:
             return
         self.start(run, ["--save", self.path(run, "npz")] + list(extra))
 
@@ -402,6 +420,7 @@ def main():
         sys.exit(77)
 
     def stop(_signal, _frame):
+        s.stopping = True
         with s.lock:
             alive = list(s.alive)
         for pid in alive:

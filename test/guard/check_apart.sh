@@ -14,7 +14,7 @@ passed=0 failed=0
 # run good|bad CASE OPTION...: status in $status, what was reported in $found, how many modules were loaded
 # unchanged in $apart, how many variants were made in $made
 run() {
-    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "${@:3}" \
+    timeout "${CHECK_LIMIT:-60}" "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "${@:3}" \
         "$BUILD/tool/apart_cases" "$2" "$1" "$T/file.ptx" >"$T/log" 2>&1 </dev/null
     status=$?
     found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')

@@ -7,7 +7,7 @@ set -u
 . test/guard/check.bash
 compile 80 check_children -rdc=true
 
-"$MOAT" --device=cpu --mode=off "$T/check_children" list >"$T/cases" 2>/dev/null </dev/null
+list_cases "$T/check_children"
 while IFS=$'\t ' read -r name type kernel; do
     for proofs in on off; do
         run --proofs=$proofs "$T/check_children" good "$name"
@@ -20,6 +20,6 @@ while IFS=$'\t ' read -r name type kernel; do
         verdict $? "bad $name, proofs $proofs"
     done
 done <"$T/cases"
-[ "$passed" -gt 30 ] || [ "$failed" -gt 0 ] || { echo 'the list of cases is too short'; failed=1; }
+enough_cases 30
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

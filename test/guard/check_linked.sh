@@ -48,8 +48,8 @@ texts='first second'
 run() {  # run good|bad
     # shellcheck disable=SC2086
     set -- $texts "$1"
-    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$T/check_linked" "$T/$1.ptx" \
-        "$T/$2.ptx" "$3" >"$T/log" 2>&1 </dev/null
+    timeout "${CHECK_LIMIT:-60}" "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$T/check_linked" \
+        "$T/$1.ptx" "$T/$2.ptx" "$3" >"$T/log" 2>&1 </dev/null
     status=$?
 }
 

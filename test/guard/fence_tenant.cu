@@ -8,7 +8,8 @@
 //                                         past moat (FENCE_DRIVER names that file), if there is one; SEED
 //                                         varies the address. Prints the error, and whether the neighbour's
 //                                         memory has changed
-//   fence_tenant neighbour SECONDS        computes the same over and over, and compares each result
+//   fence_tenant neighbour SECONDS        computes the same over and over, compares each result, and prints
+//                                         how long a round took
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -603,7 +604,7 @@ template <class F> static F call(const char *name)
 static void make_neighbour()
 {
     const char *path = getenv("FENCE_DRIVER");
-    neighbour.library = path ? dlopen(path, RTLD_NOW) : NULL;
+    neighbour.library = path && *path ? dlopen(path, RTLD_NOW) : NULL;
     if (!neighbour.library)
         return;
     if (call<int (*)(uint64_t *, size_t)>("cuMemAlloc_v2")(&neighbour.base, NEIGHBOUR)) {
@@ -741,20 +742,27 @@ static int compute(double seconds)
     std::vector<float> first(N), now(N);
     long rounds = 0;
     auto start = std::chrono::steady_clock::now();
+    auto passed = [&] {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
     cudaError_t e = cudaMalloc(&a, N * 4);
-    while (!e && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds) {
+    while (!e && passed() < seconds) {
         cudaMemset(a, 0, N * 4);
         for (int i = 0; i < 32; i++)
             work<<<N / 256, 256>>>(a, N, 500);
         e = cudaMemcpy(now.data(), a, N * 4, cudaMemcpyDeviceToHost);
-        if (!rounds++)
+        // What comes before the end of the first round is the start of the process.
+        if (!rounds++) {
             first = now;
+            start = std::chrono::steady_clock::now();
+        }
         if (!e && memcmp(now.data(), first.data(), N * 4)) {
             printf("neighbour: the result of round %ld HAS CHANGED\n", rounds);
             return 3;
         }
     }
-    printf("neighbour: %s after %ld rounds\n", e ? cudaGetErrorName(e) : "ok", rounds);
+    printf("neighbour: %s after %ld rounds, %.4f ms each\n", e ? cudaGetErrorName(e) : "ok", rounds,
+           rounds > 1 ? passed() * 1000 / (rounds - 1) : 0);
     return e ? 5 : 0;
 }
 

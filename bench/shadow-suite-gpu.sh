@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What --mode=shadow costs kernels on a GPU, by the time that CUPTI gives for each launch (kernel_runs): the
+# programs of the suite as they are, from PTX that the driver has compiled, and under --mode=shadow with
+# proofs, and without by encoding, with the load of the shadow and without; in turns, SHADOW_SUITE_RUNS times.
+# With SECTION, the plot by encoding lies beside it. SHADOW_SUITE_WARM=no: the caches are filled already, by a
+# call with SHADOW_SUITE_RUNS=0. GPU_SECONDS ends the measurement, GPU_ROWS keeps its rows.
+set -eu
+here=$(dirname "$0")
+nvidia-smi -L >/dev/null 2>&1 || { echo 'shadow-suite-gpu.sh: no GPU on this machine' >&2; exit 0; }
+RUNS=${SHADOW_SUITE_RUNS:-1}
+T=$(mktemp -d)
+trap 'rm -rf "$T"' EXIT
+# shellcheck source=bench/kernel_runs
+. "$here/kernel_runs"
+kernel_runs_begin || exit 0
+loaded='shadow-256 shadow-128 shadow-8' unloaded='shadow-256-unloaded shadow-128-unloaded shadow-8-unloaded'
+# shellcheck disable=SC2086
+[ "${SHADOW_SUITE_WARM:-yes}" = no ] || kernel_runs_warm shadow $loaded $unloaded
+[ "$RUNS" != 0 ] || exit 0
+rows=$(kernel_runs_rows)
+kernel_runs_turns 1 native ptx shadow shadow-256
+# shellcheck disable=SC2086
+kernel_runs_turns "$RUNS" native ptx shadow $loaded $unloaded
+[ -s "$rows" ] || { echo 'shadow-suite-gpu.sh: nothing was measured' >&2; exit 1; }
+{
+    echo '## The suite under --mode=shadow on a GPU'
+    echo
+    "$here/machine"
+    python3 "$here/kernel_runs.py" shadow "$rows" "$list"
+} >"$T/section"
+python3 "$here/kernel_runs.py" plot "$rows" "$list" >"$T/plot"
+if [ -s "$T/plot" ]; then
+    svg=${SECTION:+$(dirname "$SECTION")}
+    svg=${svg:-$here/../doc}/shadow-suite-gpu.svg
+    python3 "$here/canary_plot.py" 'The suite under --mode=shadow without proofs' \
+        'bytes of memory for a byte of the shadow' 'times native' <"$T/plot" >"$svg"
+    printf '\n![time by encoding](shadow-suite-gpu.svg)\n' >>"$T/section"
+fi
+cat "$T/section"
+"$here/finish" shadow-suite-gpu "$T/section"
