@@ -68,6 +68,7 @@ KPRIM bool kcheck_judge_is_live(struct kcheck_block b)
 KPRIM struct kcheck_block kcheck_judge_search(uint64_t records, uint64_t first, uint64_t address)
 {
     struct kcheck_block found = {0, 0};
+    KPRIM_ROLLED
     for (uint64_t at = KCHECK_RECORD(records, first);; at += sizeof(struct kcheck_record)) {
         struct kcheck_block b = {kprim_get64(at), kprim_get64(at + 8)};
         if (!b.base)
@@ -164,6 +165,7 @@ KPRIM_FAR bool kcheck_judge_is_good(const struct kcheck_module *m, const struct 
                                     struct kcheck_block here)
 {
     uint64_t at = a->address, last = at + a->width - 1;
+    KPRIM_ROLLED
     while (kcheck_judge_is_live(here)) {
         if (here.size & KCHECK_POOL && (kcheck_judge_forbids(m, at) || kcheck_judge_forbids(m, last)))
             return false;
@@ -266,11 +268,11 @@ KPRIM struct kcheck_judgement kcheck_judge(const struct kcheck_module *m, const 
 
 // --- records -----------------------------------------------------------------------------------------------
 
+// One multiplication brings all bits of v into the upper half, and one shift back into the lower.
 KPRIM uint64_t kcheck_judge_mix(uint64_t v)
 {
     v = (v ^ v >> 32) * 0x9e3779b97f4a7c15u;
-    v = (v ^ v >> 29) * 0xbf58476d1ce4e5b9u;
-    return v ^ v >> 32;
+    return v ^ v >> 29;
 }
 
 // Returns a key that errors of the same kind, site and block share; never 0. Strays have no block: those of 2
@@ -279,8 +281,8 @@ KPRIM uint64_t kcheck_judge_key(const struct kcheck_module *m, const struct kche
                                 const struct kcheck_judgement *j)
 {
     uint64_t block = j->block.base ? j->block.base : a->address >> KCHECK_CHUNK_BITS;
-    uint64_t key = kcheck_judge_mix(m->number << 32 | (uint32_t)a->what);
-    key = kcheck_judge_mix(key ^ kcheck_judge_mix(block + j->kind));
+    uint64_t site = (m->number << 32 | (uint32_t)a->what) * 0xbf58476d1ce4e5b9u;
+    uint64_t key = kcheck_judge_mix(site + block + j->kind);
     return key ? key : 1;
 }
 
@@ -292,6 +294,7 @@ KPRIM uint64_t kcheck_judge_key(const struct kcheck_module *m, const struct kche
 // Returns the number of the counter for the key, KCHECK_COUNTERS if there is no room for it.
 KPRIM uint32_t kcheck_judge_counter(uint64_t state, uint64_t key)
 {
+    KPRIM_ROLLED
     for (uint32_t i = 0; i < KCHECK_PROBES; i++) {
         uint32_t n = ((uint32_t)key + i) & (KCHECK_COUNTERS - 1);
         uint64_t at = KCHECK_IN_COUNTER(KCHECK_COUNTER(state, n), key);
@@ -317,7 +320,7 @@ KPRIM struct kcheck_who kcheck_judge_who(uint64_t state)
     uint32_t n = (block + (uint32_t)t.grid) & (KCHECK_LAUNCHES - 1);
     return (struct kcheck_who){state + __builtin_offsetof(struct kcheck_state, launches) +
                                    sizeof(struct kcheck_launch) * (uint64_t)n,
-                               kcheck_judge_mix(kcheck_judge_mix(t.grid) ^ block)};
+                               kcheck_judge_mix(t.grid * 0xbf58476d1ce4e5b9u + block)};
 }
 
 // Every thread notes it, so that each finds its own note without waiting for others.

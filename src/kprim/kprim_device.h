@@ -6,6 +6,8 @@
 #define KPRIM static inline __attribute__((always_inline))
 // For rare or long functions, which are not inlined.
 #define KPRIM_FAR static __attribute__((noinline, unused))
+// Before a loop: the driver compiles code with each module, and takes longer for a loop that it unrolls.
+#define KPRIM_ROLLED _Pragma("clang loop unroll(disable)")
 #define KPRIM_GLOBAL __attribute__((address_space(1)))
 #define KPRIM_ASM(...) __asm__ volatile(__VA_ARGS__ : "memory")
 

@@ -7,6 +7,7 @@
 
 #define KPRIM static inline
 #define KPRIM_FAR static __attribute__((unused))
+#define KPRIM_ROLLED
 
 // Defined by the test; called before each atomic operation.
 void kprim_step(void);
