@@ -3,6 +3,7 @@
 // correct: under libmoat-heap.so with --leak-check it must end with status 0 and without output. With "+bug"
 // behind the name, one block is leaked besides.
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -91,23 +92,39 @@ static void do_beside_mapped(void)
     allocate_at(at, 3000);
 }
 
+static sem_t tried;
+static bool beside;
+
 static void *in_arena(void *unused)
 {
     // The heap that the C library has for this thread begins at a multiple of its largest size.
     char *block = malloc(5000), *start = (char *)((uintptr_t)block & ~((uintptr_t)HEAP_BYTES - 1));
     void **at = map_at(start - PIECE, PIECE, MAP_NORESERVE);
-    if (!at)
-        abort();
-    allocate_at(at, 3000);
-    blocks[1] = block;
+    if (at) {
+        allocate_at(at, 3000);
+        blocks[1] = block;
+        beside = true;
+    }
+    sem_post(&tried);
+    // A thread that ended would leave its heap to the next one.
+    while (!at)
+        pause();
     return unused;
 }
 
-// The same for memory that lies right below a thread's heap, if it is mapped like that.
+// The same for memory that lies right below a thread's heap, if it is mapped like that. Something else may be
+// there, as another thread's stack: then the next thread tries.
 static void do_beside_arena(void)
 {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, in_arena, NULL))
+    sem_init(&tried, 0, 0);
+    for (int i = 0; i < 8 && !beside; i++) {
+        if (pthread_create(&thread, NULL, in_arena, NULL))
+            abort();
+        while (sem_wait(&tried))
+            ;
+    }
+    if (!beside)
         abort();
     pthread_join(thread, NULL);
 }
