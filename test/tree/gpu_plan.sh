@@ -31,7 +31,7 @@ while read -r section seconds batch lane words; do
         # Parts of tests are kept and bounded by units.bash.
         [[ $variable != GPU_* ]] || ! grep -q 'units.bash' "$script" || continue
         [ "$script/$variable" != bench/launch-cost.sh/GPU_ROWS ] || continue
-        grep -q "$variable" "${sources[@]}" || fail "$section: $script knows no $variable"
+        grep -qw "$variable" "${sources[@]}" || fail "$section: $script knows no $variable"
     done
 done < <(bench/gpu)
 [ -z "$(bench/gpu | cut -d ' ' -f 1 | sort | uniq -d)" ] || fail 'a section occurs twice'
