@@ -3,7 +3,7 @@
 # builds: one
 # doc/sharing.md on a real GPU, with a server of this script's own: fenced and other clients in the list and
 # in the metrics, limits of memory and multiprocessors, the end of a client, and the restart of a server that
-# refuses clients after one was killed while its kernel never ended.
+# refuses clients after one was killed while its kernel never ended. SECTION=FILE: the results go there.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export BUILD=${BUILD:-$PWD}
@@ -14,22 +14,43 @@ command -v nvidia-cuda-mps-control >/dev/null || { echo 'no nvidia-cuda-mps-cont
 
 T=$(mktemp -d) || exit 1
 # The folder of a share has a short path.
-export XDG_RUNTIME_DIR=$T XDG_CACHE_HOME=$T/cache
+export XDG_RUNTIME_DIR=$T XDG_CACHE_HOME=${GPU_CACHE:-$T/cache}
 unset MOAT_OPTIONS
 running=()
+section() {  # what is known by now
+    [ -n "${SECTION:-}" ] && [ $((passed + failed)) -gt 0 ] || return 0
+    {
+        echo '## `moat share` on a GPU'
+        echo
+        bench/machine
+        echo
+        echo 'The recipe of sharing.md, with a server of its own: fenced and other clients in the list,' \
+            'limits, the end of a client, the restart after a client was killed whose kernel never ended:' \
+            "$passed passed, $failed failed$over."
+        echo
+        if [ -s "$T/metrics" ]; then
+            printf 'While a fenced client made a mistake, the metrics were:\n\n```\n'
+            cat "$T/metrics"
+            echo '```'
+        fi
+        [ ! -s "$T/failures" ] || sed 's/^FAIL /- failed: /' "$T/failures"
+    } >"$SECTION"
+}
 finish() {
+    section
     [ ${#running[@]} = 0 ] || kill -9 "${running[@]}" 2>/dev/null
     timeout 60 "$MOAT" share stop --share-force >/dev/null 2>&1
     rm -rf "$T"
 }
+passed=0 failed=0 over=', and was ended before its end'
 trap finish EXIT
-passed=0 failed=0
+trap 'exit 1' TERM
 check() {  # check STATUS WHAT
     if [ "$1" = 0 ]; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
-        echo "FAIL $2"
+        echo "FAIL $2" | tee -a "$T/failures"
         head -n 20 "$T/out" | sed 's/^/    | /'
     fi
 }
@@ -60,7 +81,7 @@ int main(int argc, char **argv)
 END
 nvcc -std=c++17 -gencode arch=compute_90,code=compute_90 -o "$T/spin" "$T/spin.cu" >"$T/out" 2>&1
 check $? 'nvcc'
-nvcc -std=c++17 -gencode arch=compute_90,code=compute_90 -o "$T/tenant" test/guard/fence_tenant.cu \
+nvcc -std=c++17 -O3 -gencode arch=compute_90,code=compute_90 -o "$T/tenant" test/guard/fence_tenant.cu \
     >"$T/out" 2>&1
 check $? 'nvcc'
 
@@ -96,7 +117,7 @@ check $? 'with its memory'
 FENCE_DRIVER='' timeout 60 "$MOAT" share run --error-exitcode=0 -- "$T/tenant" bad write >"$T/out" 2>&1
 check $? 'a mistake beside them'
 share metrics
-grep -E '^moat_(share|fence_all)' "$T/out"
+grep -E '^moat_(share|fence_all)' "$T/out" | tee "$T/metrics"
 [ "$(sed -n 's/^moat_fence_all_contained_accesses_total //p' "$T/out")" -gt 0 ]
 check $? 'it is counted'
 kill -0 $plain
@@ -140,5 +161,6 @@ check $? 'new clients are taken again'
 share stop
 check $? stop
 
+over=
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -13,13 +13,13 @@ cat >"$T/script" <<'END'
 set -u
 . test/gpu/units.bash
 units_begin some
-unit good.1 5 sh -c 'echo run >>$T/runs; echo 3 passed, 0 failed, 1 skipped'
-unit good.2 5 sh -c 'echo 4 passed, 0 failed'
-unit bad 5 sh -c 'echo why; echo 1 passed, 2 failed; exit 1'
-unit silent 5 sh -c 'echo words; exit 3'
+unit good.1 60 sh -c 'echo run >>$T/runs; echo 3 passed, 0 failed, 1 skipped'
+unit good.2 60 sh -c 'echo 4 passed, 0 failed'
+unit bad 60 sh -c 'echo why; echo 1 passed, 2 failed; exit 1'
+unit silent 60 sh -c 'echo words; exit 3'
 unit long 1 sleep 20
-unit not_there 5 sh -c 'exit 77'
-unit slow 50 sleep "$1"
+unit not_there 60 sh -c 'exit 77'
+unit slow 200 sleep "$1"
 units_end
 echo "good: $(units_sum good)"
 echo "slow: $(units_sum slow)"
@@ -29,7 +29,7 @@ export T MOAT=${MOAT:-moat} GPU_ROWS=$T/rows GPU_SLOTS=$T/slots
 mkdir "$T/slots"
 : >"$T/slots/0"
 : >"$T/slots/1"
-GPU_SECONDS=5 timeout 60 bash "$T/script" 20 >"$T/log"
+GPU_SECONDS=15 timeout 90 bash "$T/script" 150 >"$T/log"
 expect() { grep -qx "$1" "$T/log" || { cat "$T/log"; fail "not said: $1"; }; }
 expect 'good: 7 passed, 0 failed, 1 skipped'
 expect 'slow: 0 passed, 0 failed, 1 parts not run'
@@ -38,7 +38,7 @@ expect 'FAIL bad: status 1'
 expect '    | why'
 expect 'FAIL silent: status 3'
 expect 'FAIL long: status 124'
-GPU_SECONDS=20 timeout 60 bash "$T/script" 0 >"$T/log"
+GPU_SECONDS=40 timeout 90 bash "$T/script" 0 >"$T/log"
 expect 'slow: 1 passed, 0 failed'
 expect '9 passed, 4 failed, 2 skipped, 0 left'
 [ "$(wc -l <"$T/runs")" = 1 ] || fail 'a unit that had ended was run again'
