@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # What --mode=check costs kernels on a GPU, by the time that CUPTI gives for each launch (kernel_runs): the
-# programs of the suite as they are, from PTX that the driver has compiled, and under --mode=check with proofs
-# and without, in turns, CHECK_GPU_RUNS times. After the first turn, for CHECK_GPU_SANITIZER seconds at most,
+# programs of the suite as they are, from PTX that the driver has compiled, and under --mode=check with proofs,
+# without, and with variants in modules of their own, in turns, CHECK_GPU_RUNS times. After the first turn, for CHECK_GPU_SANITIZER seconds at most,
 # under compute-sanitizer.
 # CHECK_GPU_PROGRAMS=FILE: other programs than the suite's, by lines of a name, a path and arguments, with
 # tabs between; then no section of doc/results.md is written. CHECK_GPU_WARM=no: the caches are filled
@@ -20,7 +20,7 @@ kernel_runs_begin || exit 0
 [ "${CHECK_GPU_WARM:-yes}" = no ] || kernel_runs_warm ptx check check-noproofs
 [ "$RUNS" != 0 ] || exit 0
 rows=$(kernel_runs_rows)
-kernel_runs_turns 1 native ptx check check-noproofs
+kernel_runs_turns 1 native ptx check check-noproofs check-apart
 
 # The work that programs of the suite time themselves; a hundredth of the repetitions is enough for a tool
 # that takes hundreds of times as long.
@@ -42,7 +42,7 @@ if [ -n "$sanitizer" ] && [ -z "${CHECK_GPU_PROGRAMS:-}" ]; then
         echo "sanitizer $name ${alone:-0} ${watched:-0}" >>"$rows"
     done <"$list"
 fi
-kernel_runs_turns "$RUNS" native ptx check check-noproofs
+kernel_runs_turns "$RUNS" native ptx check check-noproofs check-apart
 [ -s "$rows" ] || { echo 'check-gpu.sh: nothing was measured' >&2; exit 1; }
 [ -z "${CHECK_GPU_ROWS:-}" ] || cp "$rows" "$CHECK_GPU_ROWS"
 {

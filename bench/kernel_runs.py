@@ -10,7 +10,7 @@ import sys
 APART = 'device_heap'  # measures malloc in kernels, which moat replaces
 # Ways over native with their titles; the way whose launches are counted, and what is counted of them.
 MODES = {
-    'check': ([('check', 'check'), ('check-noproofs', 'without proofs')],
+    'check': ([('check', 'check'), ('check-noproofs', 'without proofs'), ('check-apart', 'variants apart')],
               'check', ['checked', 'proved', 'in_part']),
     'fence': ([('fence', 'mask'), ('fence-noproofs', 'mask without proofs'), ('fence-check', 'check'),
                ('fence-modulo', 'modulo')],

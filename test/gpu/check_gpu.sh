@@ -58,6 +58,13 @@ for ((part = 1; part < 8; part++)); do
         unit "$script.$part" 240 env $words test/guard/$script.sh
     done <<<"$parts"
 done
+# The same with variants in modules of their own.
+for part in 1/6 3/6 5/6; do
+    unit "apart.check_proofs.${part%/*}" 240 env MOAT_OPTIONS=check-variants=apart CASES_PART=$part \
+        test/guard/check_proofs.sh
+    unit "apart.check_mode.${part%/*}" 240 env MOAT_OPTIONS=check-variants=apart CASES_PART=$part \
+        test/guard/check_mode.sh
+done
 for seed in 1 2 3 4; do
     unit seeds.$seed 240 "$0" seed $seed
 done
@@ -92,6 +99,8 @@ if [ -n "${SECTION:-}" ]; then
         done
         echo "Random kernels of $(cut -d ' ' -f 2 <<<"$classes" | sort -u | wc -l) classes, with proofs and" \
             "without, 200 of each in a round, $rounds of 5 rounds complete: $(units_sum classes)."
+        echo "With \`--check-variants=apart\`, half of \`check_proofs.sh\` and of \`check_mode.sh\`:" \
+            "$(units_sum apart)."
         echo "500 random kernels whose reports and results must be those of the CPU device, 4 times:" \
             "$(units_sum seeds)."
     } >"$SECTION"
