@@ -43,7 +43,7 @@ static struct area areas[AREAS] = {{.lock = LOCK_INIT(CHECK_PROVE)},
                                    {.lock = LOCK_INIT(CHECK_PROVE)},
                                    {.lock = LOCK_INIT(CHECK_PROVE)}};
 
-// Equal proofs, with equal sites, are one. The members never change, but what `memo` and `worth` point to does.
+// Equal proofs, with equal sites, are one. The members never change; what `memo` and `worth` point to does.
 struct check_prove {
     struct check_prove *next;
     uint64_t hash;
