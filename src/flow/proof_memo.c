@@ -353,21 +353,24 @@ static bool matches(const struct proof_memo *m, uint32_t answer)
 }
 
 // Answers for a launch that is not remembered, as answer i.
-static int eval_anew(struct proof_memo *m, const struct proof_launch *l, void *work, uint32_t i)
+static int eval_anew(struct proof_memo *m, const struct proof_launch *l, void *work, uint32_t i,
+                     bool evaluates)
 {
     struct proof_bound *out = m->answers + (size_t)i * (m->p->head->naccesses + 1);
     m->from_closed |= 1u << i;
     if (eval_closed(m, l, work, out))
         return 0;
     m->from_closed &= ~(1u << i);
+    if (!evaluates)
+        return -EAGAIN;
     int err = proof_eval(m->p, l, work, out, NULL);
     if (!err)
         learn(m, l, work, out);
     return err;
 }
 
-int proof_memo_eval(struct proof_memo *m, const struct proof_launch *l, void *work,
-                    const struct proof_bound **out, bool *remembered)
+static int answer(struct proof_memo *m, const struct proof_launch *l, void *work, bool evaluates,
+                  const struct proof_bound **out, bool *remembered)
 {
     if (l->params_size < m->p->head->params || (m->p->head->params && !l->params))
         return -EINVAL;
@@ -383,7 +386,7 @@ int proof_memo_eval(struct proof_memo *m, const struct proof_launch *l, void *wo
     if (!known) {
         i = m->next;
         m->used &= ~(1u << i);
-        int err = eval_anew(m, l, work, i);
+        int err = eval_anew(m, l, work, i, evaluates);
         if (err)
             return err;
         memcpy(m->keys + (size_t)i * m->key_size, m->key, m->key_size);
@@ -393,6 +396,18 @@ int proof_memo_eval(struct proof_memo *m, const struct proof_launch *l, void *wo
     m->last = i;
     *out = m->answers + (size_t)i * n;
     return 0;
+}
+
+int proof_memo_eval(struct proof_memo *m, const struct proof_launch *l, void *work,
+                    const struct proof_bound **out, bool *remembered)
+{
+    return answer(m, l, work, true, out, remembered);
+}
+
+int proof_memo_find(struct proof_memo *m, const struct proof_launch *l, void *work,
+                    const struct proof_bound **out)
+{
+    return answer(m, l, work, false, out, NULL);
 }
 
 bool proof_memo_renew(struct proof_memo *m, const struct proof_launch *l, void *work,

@@ -30,6 +30,11 @@ struct proof_memo *proof_memo_init(const struct proof *p, void *memory, void *wo
 int proof_memo_eval(struct proof_memo *m, const struct proof_launch *l, void *work,
                     const struct proof_bound **out, bool *remembered);
 
+// As proof_memo_eval, but evaluates nothing: returns -EAGAIN if neither an earlier answer nor a closed form
+// helps.
+int proof_memo_find(struct proof_memo *m, const struct proof_launch *l, void *work,
+                    const struct proof_bound **out);
+
 // Returns whether the last answer, when it was given first, came from a closed form.
 bool proof_memo_is_closed(const struct proof_memo *m);
 

@@ -200,6 +200,35 @@ static void other_numbers(void **state)
     drop(&k);
 }
 
+// Nothing is evaluated for proof_memo_find; what is known is found.
+static void found(void **state)
+{
+    static const char body[] = "mov.u32 %r4, 0; and.b32 %r3, %r2, %r1; mul.wide.u32 %d5, %r3, 4;\n"
+                               "add.s64 %d4, %d1, %d5; st.global.u32 [%d4], %r1;";
+    (void)state;
+    char text[2048];
+    snprintf(text, sizeof text, "%s%s%s", HEAD, body, TAIL);
+    struct kernel k = make(text);
+    struct params p = {.a = 0x7000000, .n = 7};
+    struct proof_launch l = {{4, 1, 1}, {32, 1, 1}, 0, sizeof p, &p};
+    const struct proof_bound *out;
+    assert_int_equal(proof_memo_find(k.memo, &l, k.work, &out), -EAGAIN);
+    assert_int_equal(proof_memo_find(k.memo, &l, k.work, &out), -EAGAIN);
+    assert_false(ask(&k, 32, p));
+    assert_int_equal(proof_memo_find(k.memo, &l, k.work, &out), 0);
+    assert_int_equal(out[0].highest, 27);
+    p.n = 6;
+    assert_int_equal(proof_memo_find(k.memo, &l, k.work, &out), -EAGAIN);
+    l.block[0] = 0;
+    assert_true(proof_memo_find(k.memo, &l, k.work, &out) < 0);
+    drop(&k);
+    k = make(PLAIN);
+    l.block[0] = 32;
+    assert_int_equal(proof_memo_find(k.memo, &l, k.work, &out), 0);
+    assert_true(proof_memo_is_closed(k.memo));
+    drop(&k);
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -219,9 +248,13 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_launches),       cmocka_unit_test(more_than_fit),
-        cmocka_unit_test(pointers_that_matter), cmocka_unit_test(numbers_beside_pointers),
-        cmocka_unit_test(other_numbers),        cmocka_unit_test(refused),
+        cmocka_unit_test(equal_launches),
+        cmocka_unit_test(more_than_fit),
+        cmocka_unit_test(pointers_that_matter),
+        cmocka_unit_test(numbers_beside_pointers),
+        cmocka_unit_test(other_numbers),
+        cmocka_unit_test(found),
+        cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

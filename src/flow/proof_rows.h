@@ -499,6 +499,15 @@ static const struct row rows[] = {
     {"remainder of negative numbers",
      "add.s32 %r3, %i, %n; add.s32 %r4, %i, 1; rem.s32 %r5, %r3, %r4;\n" STORE("%r5"), 1, 32, -10, 0, 0,
      UNKNOWN(PRODUCT)},
+    {"counter through 64 bits, of which 16 are left",
+     "mov.u32 %r3, %i; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "cvt.u16.u32 %h1, %r3; cvt.u64.u16 %d3, %h1; cvt.u32.u64 %r4, %d3; add.s32 %r3, %r4, 32; bra "
+                "L;\n",
+     1, 32, 100000, 0, 0, UNKNOWN(CARRIED)},
+    {"counter cut off to 16 bits of its register",
+     "mov.u32 %r3, %i; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
+         "%r3") "cvt.u16.u32 %r4, %r3; add.s32 %r3, %r4, 32; bra L;\n",
+     1, 32, 100000, 0, 0, UNKNOWN(CARRIED)},
     {"square that wraps", "mul.lo.s32 %r5, %i, %i;\n" STORE("%r5"), 1 << 12, 256, 0, 0, 0, UNKNOWN(WRAPS)},
 };
 

@@ -116,7 +116,7 @@ uint32_t ranges_choice(struct ranges_build *b, uint32_t value, uint32_t at)
             continue;
         uint32_t member = root_of(b, c.at[i]);
         if (member == PROOF_NONE)
-            return at;  // it may be something else
+            return at;
         root.size |= 1ULL << member;
         root.strong |= b->roots.items[member].strong;
     }

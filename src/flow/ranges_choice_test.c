@@ -163,6 +163,14 @@ static void all_rows(void **state)
         }
         assert_int_equal(proof_memo_eval(memo, &l, k.work, &remembered, NULL), 0);
         check(&rows[i], p, &remembered[k.last], "proof_memo_eval");
+        // Other pointers change nothing, another number does where it is added.
+        second.a += 4096;
+        assert_int_equal(proof_memo_eval(memo, &l, k.work, &remembered, NULL), 0);
+        check(&rows[i], p, &remembered[k.last], "proof_memo_eval, with another pointer");
+        second.s += 4096;
+        assert_int_equal(proof_eval(p, &l, k.work, out, NULL), 0);
+        assert_int_equal(proof_memo_eval(memo, &l, k.work, &remembered, NULL), 0);
+        assert_int_equal(remembered[k.last].lowest, out[k.last].lowest);
         drop(&k);
     }
     assert_in_range(held, 8, sizeof rows / sizeof *rows);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "prove/check_prove.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -15,6 +16,7 @@
 #include "flow/proof_memo.h"
 #include "kcheck/kcheck.h"
 #include "launch/launch_call.h"
+#include "prove/worth.h"
 #include "track/track.h"
 
 // The buffer of a root, as the launch finds it.
@@ -41,7 +43,7 @@ static struct area areas[AREAS] = {{.lock = LOCK_INIT(CHECK_PROVE)},
                                    {.lock = LOCK_INIT(CHECK_PROVE)},
                                    {.lock = LOCK_INIT(CHECK_PROVE)}};
 
-// Equal proofs, with equal sites, are one. The members but the memo's content never change.
+// Equal proofs, with equal sites, are one. The members never change; what `memo` and `worth` point to does.
 struct check_prove {
     struct check_prove *next;
     uint64_t hash;
@@ -49,7 +51,9 @@ struct check_prove {
     struct pass_check_asked *asked;
     bool asks;                   // some access is asked for
     bool may_be_bare, has_rest;  // pass_check.h
+    uint32_t naccesses;          // that are asked for
     struct proof_memo *memo;
+    struct worth *worth;  // protected by the area's lock, as what the memo holds
     struct area *area;
 };
 enum { CHAINS = 256 };
@@ -121,8 +125,8 @@ static struct check_prove *add_row(const struct pass_check_kernel *k, uint64_t h
     if (proof_read(k->proof.ptr, k->proof.len, &given))
         return NULL;
     size_t head = round_up(sizeof(struct check_prove)), bytes = round_up(k->proof.len),
-           asked = round_up(asked_size(k));
-    char *memory = mem_alloc(head + bytes + asked + proof_memo_size(&given));
+           asked = round_up(asked_size(k)), worth = round_up(sizeof(struct worth));
+    char *memory = mem_alloc(head + bytes + asked + worth + proof_memo_size(&given));
     struct area *area = &areas[hash / CHAINS % AREAS];
     if (!memory || !grow(area, buffers_size(&given) + proof_work_size(&given))) {
         mem_free(memory);
@@ -137,10 +141,13 @@ static struct check_prove *add_row(const struct pass_check_kernel *k, uint64_t h
     row->asked = memcpy(memory + head + bytes, k->asked, asked_size(k));
     proof_read(memory + head, k->proof.len, &row->proof);
     for (uint32_t i = 0; i < k->naccesses; i++)
-        row->asks |= k->asked[i].site != PASS_CHECK_UNASKED;
+        row->naccesses += k->asked[i].site != PASS_CHECK_UNASKED;
+    row->asks = row->naccesses;
+    row->worth = (struct worth *)(memory + head + bytes + asked);
+    *row->worth = worth_first();
     lock_take(&area->lock);
-    row->memo =
-        proof_memo_init(&row->proof, memory + head + bytes + asked, area->memory + buffers_size(&row->proof));
+    row->memo = proof_memo_init(&row->proof, memory + head + bytes + asked + worth,
+                                area->memory + buffers_size(&row->proof));
     lock_give(&area->lock);
     row->next = atomic_load_explicit(&chains[hash % CHAINS], memory_order_relaxed);
     // Release: pairs with the acquire in find_row.
@@ -327,6 +334,48 @@ static enum check_proved judge_all(const struct check_prove *p, const struct pro
     return all ? CHECK_PROVED_ALL : rest ? CHECK_PROVED_REST : CHECK_PROVED_NOTHING;
 }
 
+static uint64_t threads_of(const struct proof_launch *l)
+{
+    uint64_t n = (uint64_t)l->block[0] * l->block[1] * l->block[2] * l->grid[0];
+    return __builtin_mul_overflow(n, (uint64_t)l->grid[1] * l->grid[2], &n) ? UINT64_MAX : n;
+}
+
+// Finds the bounds of a launch, by an evaluation if these are worth their time. Requires the lock of the
+// proof's area.
+static int bounds_of(const struct check_prove *p, const struct proof_launch *l, void *work,
+                     const struct proof_bound **bounds)
+{
+    bool remembered;
+    if (!worth_evaluating(p->worth)) {
+        int err = proof_memo_find(p->memo, l, work, bounds);
+        if (err == -EAGAIN) {
+            worth_refused(p->worth);
+            guard_count(GUARD_CHECK_UNTRIED);
+        }
+        return err;
+    }
+    int err = proof_memo_eval(p->memo, l, work, bounds, &remembered);
+    if (!err && !remembered && !proof_memo_is_closed(p->memo))
+        worth_spent(p->worth, p->proof.head->ninsns);
+    return err;
+}
+
+// Evaluates a launch of which a closed form gave bounds that prove too little. Returns false if that cannot
+// help, or is not worth its time.
+static bool renew(const struct check_prove *p, const struct proof_launch *l, void *work,
+                  const struct proof_bound **bounds)
+{
+    if (!proof_memo_is_closed(p->memo))
+        return false;
+    if (!worth_evaluating(p->worth)) {
+        worth_refused(p->worth);
+        guard_count(GUARD_CHECK_UNTRIED);
+        return false;
+    }
+    worth_spent(p->worth, p->proof.head->ninsns);
+    return proof_memo_renew(p->memo, l, work, bounds);
+}
+
 // Requires the lock of the proof's area.
 static enum check_proved evaluate(const struct check_prove *p, const struct proof_launch *l,
                                   struct check_certain *certain)
@@ -335,12 +384,14 @@ static enum check_proved evaluate(const struct check_prove *p, const struct proo
     char *work = p->area->memory + buffers_size(&p->proof);
     const struct proof_bound *bounds;
     bool wide;
-    if (proof_memo_eval(p->memo, l, work, &bounds, NULL))
+    if (bounds_of(p, l, work, &bounds))
         return CHECK_PROVED_NOTHING;
     memset(buffers, 0, buffers_size(&p->proof));
     enum check_proved proved = judge_all(p, l, bounds, buffers, &wide);
-    if (wide && proof_memo_renew(p->memo, l, work, &bounds))
+    if (wide && renew(p, l, work, &bounds))
         proved = judge_all(p, l, bounds, buffers, &wide);
+    if (proved != CHECK_PROVED_NOTHING)
+        worth_won(p->worth, threads_of(l), p->naccesses);
     if (proved != CHECK_PROVED_ALL && certain) {
         unsigned section = epoch_enter();
         find_certain(p, l, bounds, buffers, certain);
