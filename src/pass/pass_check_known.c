@@ -5,7 +5,10 @@
 // failed. In a loop that is copied nothing is left, since control is in the copy then.
 #include "pass/pass_check_state.h"
 
-enum { MOST_STEPS = 4 };  // up the tree of dominators: what was found stays in a predicate as long
+enum {
+    MOST_STEPS = 4,      // up the tree of dominators: what was found stays in a predicate as long
+    MOST_SEGMENTS = 64,  // of a block, so that the time for a block grows no faster than the block
+};
 
 // Whether what has passed the check of a range passes that of r too.
 static bool contains(const struct check_range *before, const struct check_range *r)
@@ -47,7 +50,8 @@ struct finding {
 static void find_in(const struct check_func *k, uint32_t block, uint32_t end, const struct check_segment *g,
                     struct finding *best)
 {
-    for (uint32_t i = end; i-- > 0 && k->segments.items[i].first >= k->cfg->blocks[block].first;) {
+    uint32_t last = end > MOST_SEGMENTS ? end - MOST_SEGMENTS : 0;
+    for (uint32_t i = end; i-- > last && k->segments.items[i].first >= k->cfg->blocks[block].first;) {
         uint32_t n = count_known(k, &k->segments.items[i], g);
         if (n > best->n)
             *best = (struct finding){i, n};
