@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# check-code.sh [NAME...]: what checks add to the machine code of the suite's kernels for sm_90, without a GPU:
-# ptxas compiles the text that the driver gets under --mode=check, which holds each kernel, its fully
-# checked variant and the one that checks the rest, and nvdisasm says what became of their innermost loops. All
-# programs of the suite, or these, and then nothing is written into doc/. CHECK_CODE_ROWS: a file that gets the
-# rows.
+# check-code.sh [NAME...]: what checks add to the machine code of the suite's kernels for sm_90, without a
+# GPU: ptxas compiles the text that the driver gets under --mode=check, which holds each kernel, its fully
+# checked variant and the one that checks the rest, and nvdisasm says what became of their innermost loops.
+# All programs of the suite, or these, and then nothing is written into doc/. CHECK_CODE_ROWS: a file that
+# gets the rows.
 set -eu
 cd "$(dirname "$0")/.." || exit 1
 BUILD=${BUILD:-build}
@@ -37,8 +37,9 @@ done >"$T/rows"
     bench/machine
     echo
     release=$(ptxas --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')
-    echo "Instructions of machine code for sm_90, by ptxas ($release), of $(cut -d ' ' -f 1 "$T/rows" |
-        sort -u | wc -l) programs of the suite: the kernel itself, the variant that checks everything (check)" \
+    programs=$(cut -d ' ' -f 1 "$T/rows" | sort -u | wc -l)
+    echo "Instructions of machine code for sm_90, by ptxas ($release), of $programs programs of the suite:" \
+        'the kernel itself, the variant that checks everything (check)' \
         'and the one that checks what a proof may leave (rest). hot: of one round of the innermost loop, or' \
         'of the whole kernel if it has none, in both cases without the slow copies that run when something' \
         'may be wrong; a launch that is proved wholly runs the kernel itself.'

@@ -5,7 +5,8 @@
 # when every variant of every kernel is wanted. check-load.sh [NAME...]: all programs of the suite, or these,
 # and then nothing is written into doc/. On a GPU the driver compiles (bench/link_time.c, seconds by the
 # clock, links on several threads). Elsewhere ptxas and nvlink do, for sm_90, as the driver does it, and the
-# seconds are the processor's. PTX comes from $BUILD/programs, or from nvcc. CHECK_LOAD_ROWS: a file that
+# seconds are the processor's, also without those that the compilers take to start. PTX comes from
+# $BUILD/programs, or from nvcc. CHECK_LOAD_ROWS: a file that
 # gets the rows. ROUNDS: the least of so many runs (3). CHECK_LOAD_WITHOUT: programs that are left out.
 # CHECK_LOAD_LIMIT: no program is begun after so many seconds.
 set -u
@@ -94,6 +95,14 @@ row() {
     [ ! -e "$T/refused" ] || echo "check-load.sh: the compiler refuses a text of $1" >&2
 }
 
+# What a compiler's process takes before it has read anything.
+start="0 0"
+if [ $device = cpu ]; then
+    printf '.version 7.8\n.target sm_90\n.address_size 64\n' >"$T/empty.ptx"
+    start=$(ptxas_seconds -c "$T/empty.ptx" -o "$T/cubin")
+    start="$start $(processor nvlink -arch=sm_90 "$T/cubin" -o "$T/linked")"
+fi
+
 names=("$@")
 [ $# -gt 0 ] || mapfile -t names < <(tail -n +2 test/programs/programs.tsv | cut -f 1)
 for name in "${names[@]}"; do
@@ -109,7 +118,8 @@ done >"$T/rows"
     echo
     bench/machine
     echo
-    python3 bench/check_load.py "$T/rows" $device "${#names[@]}"
+    # shellcheck disable=SC2086
+    python3 bench/check_load.py "$T/rows" $device "${#names[@]}" $start
 } >"$T/section"
 cat "$T/section"
 [ $# -gt 0 ] || bench/finish "check-load-$device" "$T/section"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-# check_code.py kernels NAME PTX SASS LOG: rows of the kernels in a text: NAME KERNEL VARIANT INSTRUCTIONS HOT
-# REGISTERS SPILLED CALLS, from what `ptxas -c -v -lineinfo` says and `nvdisasm -c -gp` prints. check_code.py
-# table ROWS: the section of check-code.sh.
+# check_code.py kernels NAME PTX SASS LOG: rows of the kernels in a text: NAME KERNEL VARIANT INSTRUCTIONS
+# HOT REGISTERS SPILLED CALLS, from what `ptxas -c -v -lineinfo` says and `nvdisasm -c -gp` prints.
+# check_code.py table ROWS: the section of check-code.sh.
 #
-# Slow copies are blocks that call moat's judge, and those that only lead to such blocks or come from them. HOT
-# counts instructions outside of them: of one round of the innermost loop, or of the kernel if it has no
-# loop. A loop is unrolled so often as the machine code has one of its accesses of memory, whose lines in the
-# PTX are known; the texts of these accesses say which loops of two variants are the same.
+# Slow copies are blocks that call moat's judge, and those that only lead to such blocks or come from them.
+# HOT counts instructions outside of them: of one round of the innermost loop, or of the kernel if it has
+# none. A loop is unrolled so often as the machine code has one of its accesses of memory, whose lines in
+# the PTX are known; the texts of these accesses say which loops of two variants are the same.
 import collections
 import math
 import re
@@ -198,7 +198,8 @@ def table(path):
                   f'{statistics.median(ratios.values()):.2f} | {ratios[worst]:.2f} ({worst[0]}) |')
         more = {key: v[variant][2] - v['own'][2] for key, v in rows.items() if variant in v}
         worst = max(more, key=more.get)
-        print(f'| {variant}: registers more | {len(more)} | {statistics.fmean(more.values()):.1f} (average) | '
+        print(f'| {variant}: registers more | {len(more)} | '
+              f'{statistics.fmean(more.values()):.1f} (average) | '
               f'{statistics.median(more.values()):.0f} | {more[worst]:.0f} ({worst[0]}) |')
     print('\n| program | kernel | hot | own | check | rest | times | times | code | check | rest | '
           'registers | check | rest | spilled |')

@@ -207,16 +207,20 @@ static int arrays(struct check_func *k)
     k->asked = ARENA_ARRAY(&k->arena, struct check_asked, defs);
     k->renamed = ARENA_ARRAY(&k->arena, uint32_t, defs);
     k->renamed_in = ARENA_ARRAY(&k->arena, uint32_t, defs);
+    k->levels = ARENA_ARRAY(&k->arena, uint8_t, defs);
+    k->read_from = ARENA_ARRAY(&k->arena, uint32_t, k->reach->regs->n + 1u);
     k->joins_at = ARENA_ARRAY(&k->arena, uint32_t, k->cfg->nblocks + 1u);
     k->next_join = ARENA_ARRAY(&k->arena, uint32_t, values);
-    if (!k->bounds || !k->shadow || !k->feeds || !k->asked || !k->renamed || !k->renamed_in || !k->joins_at ||
-        !k->next_join)
+    if (!k->bounds || !k->shadow || !k->feeds || !k->asked || !k->renamed || !k->renamed_in || !k->levels ||
+        !k->read_from || !k->joins_at || !k->next_join)
         return -ENOMEM;
     memset(k->bounds, 0, values * sizeof *k->bounds);
     memset(k->shadow, 0, (k->reach->regs->n + 1u) * sizeof *k->shadow);
     memset(k->feeds, 0, values);
     memset(k->asked, 0xFF, defs * sizeof *k->asked);
     memset(k->renamed_in, 0xFF, defs * sizeof *k->renamed_in);
+    memset(k->levels, 0, defs);
+    memset(k->read_from, 0xFF, (k->reach->regs->n + 1u) * sizeof *k->read_from);
     memset(k->joins_at, 0xFF, (k->cfg->nblocks + 1u) * sizeof *k->joins_at);
     for (uint32_t v = k->reach->ndefs; v < k->reach->value.len; v++) {
         const struct reach_value *value = &k->reach->value.items[v];
@@ -268,8 +272,8 @@ static int add_variant(struct check_func *k, struct pass_check_variant *to)
     return 0;
 }
 
-// Whether a loop around the statement can see what other kernels write meanwhile: a plain load is made once.
-static bool waits(const struct ptx_stmt *s)
+// A plain load is made once.
+bool check_waits(const struct ptx_stmt *s)
 {
     static const enum ptx_mod strong[] = {PTX_MOD_VOLATILE, PTX_MOD_RELAXED, PTX_MOD_ACQUIRE,
                                           PTX_MOD_MMIO,     PTX_MOD_CV,      PTX_MOD_CG};
@@ -286,7 +290,7 @@ static bool waits(const struct ptx_stmt *s)
 static bool may_wait(const struct ptx_func *f)
 {
     for (uint32_t i = 0; i < f->nstmts; i++)
-        if (waits(&f->stmts[i]))
+        if (check_waits(&f->stmts[i]))
             return true;
     return false;
 }
@@ -362,6 +366,7 @@ static void close_function(struct check_func *k)
     vec_free(&k->accesses);
     vec_free(&k->ranges);
     vec_free(&k->segments);
+    vec_free(&k->loops);
     vec_free(&k->pairs);
     vec_free(&k->params);
     vec_free(&k->param_bounds);

@@ -13,13 +13,18 @@
 //   slow:   the segment again: each access first asks KCHECK_ACCESS, which may have it skipped
 //           bra back
 //
+// In a loop without another one inside, the slow copy is one of the whole loop, and does not lead back. A
+// segment whose addresses depend on what it loads has further checks in its midst, and its branch behind its
+// loads, each of which is made only if no check before has failed (struct check_segment).
+//
 // A kernel with accesses that a launch-time proof may cover, and others, has a second copy,
 // KCHECK_REST_PREFIX NAME, that checks only the others (pass_check_prove.c).
 //
 // A kernel that kernels launch has one more copy, KCHECK_CHILD_PREFIX NAME (pass_check_child.c).
 //
-// A segment ends before an access whose address or guard cannot be computed where the segment starts, and
-// before any statement that must not be executed twice, or in two places by the lanes of a warp.
+// A segment ends before an access whose address or guard can be computed neither where the segment starts nor
+// before anything but loads was executed, and before any statement that must not be executed twice, or in two
+// places by the lanes of a warp.
 #ifndef MOAT_PASS_PASS_CHECK_H
 #define MOAT_PASS_PASS_CHECK_H
 

@@ -93,6 +93,17 @@ static void need_inputs(struct needing *n, uint32_t v)
     }
 }
 
+// Chooses the bytes of each root's first check.
+static void choose_spans(struct check_func *k)
+{
+    for (size_t i = 0; i < k->ranges.len; i++) {
+        const struct check_range *r = &k->ranges.items[i];
+        struct check_bounds *b = (struct check_bounds *)(uintptr_t)check_bounds_of(k, r->root);
+        if (b && !b->span && r->high - r->low <= INT32_MAX)
+            b->span = (uint32_t)(r->high - r->low);
+    }
+}
+
 int check_need(struct check_func *k)
 {
     struct needing n = {.k = k};
@@ -113,6 +124,8 @@ int check_need(struct check_func *k)
         need_root(&n, k->passes.items[i].root);
     while (n.work.len && !n.err)
         need_inputs(&n, n.work.items[--n.work.len]);
+    if (k->k->find == PTX_NONE)  // else sizes change in other places
+        choose_spans(k);
     vec_free(&n.work);
     vec_free(&n.joins);
     return n.err;
@@ -124,6 +137,8 @@ static void new_bounds(struct check_func *k, struct check_bounds *b)
         return;
     b->base = edit_new_reg(k->k->c->edit, PTX_U64);
     b->size = edit_new_reg(k->k->c->edit, PTX_U64);
+    if (b->span)
+        b->limit = edit_new_reg(k->k->c->edit, PTX_U64);
 }
 
 // Values that are loaded from one slot share its registers.
@@ -136,6 +151,7 @@ static void share_slot(struct check_func *k, uint32_t v)
     }
     if (!k->slot_bounds[slot].needed) {
         k->slot_bounds[slot].needed = true;
+        k->slot_bounds[slot].span = k->bounds[v].span;
         new_bounds(k, &k->slot_bounds[slot]);
     }
     k->bounds[v] = k->slot_bounds[slot];
@@ -216,6 +232,22 @@ static const char lookup_in_heap[] = "ld.const.u64 %3, [%6+32];\n"
                                      "@%5 and.b64 %2, %3, 0xFFFFFFFF;\n";
 _Static_assert(offsetof(struct kcheck_module, heap) == 32 && offsetof(struct kcheck_module, heap_bytes) == 40,
                "lookup_in_heap has them");
+
+void check_set_limit(struct check_func *k, enum edit_place place, uint32_t at, uint32_t limit, uint32_t size,
+                     uint32_t span)
+{
+    if (span == 1)
+        PUT(k, place, at, "mov.u64 %0, %1;", edit_reg(limit), edit_reg(size));
+    else
+        PUT(k, place, at, "sub.s64 %0, %1, %2;\nmax.s64 %0, %0, 0;", edit_reg(limit), edit_reg(size),
+            edit_imm((int64_t)span - 1));
+}
+
+static void set_limit(struct check_func *k, enum edit_place place, uint32_t at, const struct check_bounds *b)
+{
+    if (b->needed && b->span)
+        check_set_limit(k, place, at, b->limit, b->size, b->span);
+}
 
 void check_lookup(struct check_func *k, enum edit_place place, uint32_t at, struct ptx_operand pointer,
                   uint32_t base, uint32_t size)
@@ -330,6 +362,8 @@ static void set_value(struct check_func *k, uint32_t v, enum edit_place place, u
         set_merged(k, v, place, at);
     else if (k->bounds[v].needed)
         set_root(k, v, place, at);
+    if (k->bounds[v].needed && check_slot_of(k, v) == CHECK_MOST_SLOTS)
+        set_limit(k, place, at, &k->bounds[v]);
     if (k->feeds[v])
         check_set_bounds(k, place, at, k->roots->of[v], k->shadow[value->reg].base,
                          k->shadow[value->reg].size);
@@ -344,8 +378,7 @@ void check_bounds_after(struct check_func *k, uint32_t stmt, enum edit_place pla
             set_value(k, k->reach->written[a], place, at);
 }
 
-// Returns the statement before which code is put that every path into the block executes.
-static uint32_t start_of(const struct check_func *k, uint32_t block)
+uint32_t check_block_start(const struct check_func *k, uint32_t block)
 {
     uint32_t i = k->cfg->blocks[block].first;
     while (i < k->cfg->blocks[block].last && k->f->stmts[i].kind != PTX_INSN)
@@ -353,13 +386,14 @@ static uint32_t start_of(const struct check_func *k, uint32_t block)
     return i;
 }
 
-void check_bounds_block(struct check_func *k, uint32_t block)
+void check_bounds_block(struct check_func *k, uint32_t block, uint32_t at)
 {
     for (uint32_t v = k->joins_at[block]; v != REACH_NONE; v = k->next_join[v - k->reach->ndefs]) {
         const struct check_bounds *b = &k->bounds[v], *from = &k->shadow[k->reach->value.items[v].reg];
         if (b->needed)
-            PUT(k, EDIT_BEFORE, start_of(k, block), "mov.u64 %0, %1;\nmov.u64 %2, %3;", edit_reg(b->base),
+            PUT(k, EDIT_BEFORE, at, "mov.u64 %0, %1;\nmov.u64 %2, %3;", edit_reg(b->base),
                 edit_reg(from->base), edit_reg(b->size), edit_reg(from->size));
+        set_limit(k, EDIT_BEFORE, at, b);
     }
 }
 
@@ -377,14 +411,17 @@ static void load_param(struct check_func *k, uint32_t offset)
 void check_bounds_entry(struct check_func *k)
 {
     for (uint32_t i = 0; k->slots && i < k->slots->n; i++)
-        if (k->slot_bounds[i].needed)
+        if (k->slot_bounds[i].needed) {
             PUT(k, EDIT_ENTRY, 0, "ld.param.u64 %0, [%1];\nld.param.u64 %2, [%3];",
                 edit_reg(k->slot_bounds[i].base), edit_sym(k->slots->at[i].base),
                 edit_reg(k->slot_bounds[i].size), edit_sym(k->slots->at[i].size));
+            set_limit(k, EDIT_ENTRY, 0, &k->slot_bounds[i]);
+        }
     for (size_t i = 0; i < k->params.len; i++) {
         load_param(k, k->params.items[i]);
         check_lookup(k, EDIT_ENTRY, 0, edit_reg(k->t), k->param_bounds.items[i].base,
                      k->param_bounds.items[i].size);
+        set_limit(k, EDIT_ENTRY, 0, &k->param_bounds.items[i]);
     }
     for (uint32_t r = 0; r < k->reach->regs->n; r++)
         if (k->shadow[r].needed)

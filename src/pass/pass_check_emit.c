@@ -10,8 +10,15 @@
 
 struct copying {
     struct check_func *k;
-    uint32_t stmt, segment, first;
+    uint32_t stmt, place, first;
 };
+
+// Returns a number for the statement before which a range is checked, and for the segment.
+static uint32_t place_of(const struct check_func *k, uint32_t segment, const struct check_range *r)
+{
+    bool starts = r->at == k->segments.items[segment].first;
+    return starts ? segment : (uint32_t)(k->segments.len + (size_t)(r - k->ranges.items));
+}
 
 static uint32_t written_by(const struct check_func *k, uint32_t stmt, uint32_t reg)
 {
@@ -32,28 +39,28 @@ static uint32_t rename_reg(void *ctx, uint32_t reg, bool writes)
     assert(v != REACH_NONE);
     if (!check_is_later(k, v, c->first))
         return reg;
-    if (writes && k->renamed_in[v] != c->segment) {
+    if (writes && k->renamed_in[v] != c->place) {
         const struct ptx_var *var = ptx_reg_var(k->f, reg);
-        k->renamed_in[v] = c->segment;
+        k->renamed_in[v] = c->place;
         k->renamed[v] = edit_new_reg(k->k->c->edit, (enum ptx_type)var->type);
     }
     return k->renamed[v];
 }
 
-// Computes a value before the first statement of a segment. Returns the register that holds it there.
-static uint32_t compute(struct check_func *k, uint32_t segment, uint32_t value)
+// Computes a value before the statement `first`, whose number is `place`. Returns the register that holds it
+// there.
+static uint32_t compute(struct check_func *k, uint32_t place, uint32_t first, uint32_t value)
 {
-    uint32_t first = k->segments.items[segment].first;
     const struct reach_value *v = &k->reach->value.items[value];
     if (!check_is_later(k, value, first))
         return k->reach->regs->reg[v->reg];
-    if (k->renamed_in[value] == segment)
+    if (k->renamed_in[value] == place)
         return k->renamed[value];
     struct regs_list list = regs_at(k->reach->regs, v->place);
     for (uint32_t i = 0; i < list.n; i++)
         if (list.at[i].reads)
-            compute(k, segment, reach_read(k->reach, v->place, list.at[i].reg));
-    struct copying c = {k, v->place, segment, first};
+            compute(k, place, first, reach_read(k->reach, v->place, list.at[i].reg));
+    struct copying c = {k, v->place, place, first};
     edit_copy_renamed(k->k->c->edit, first, v->place, rename_reg, &c);
     return k->renamed[value];
 }
@@ -68,11 +75,7 @@ static uint32_t span_of(const struct check_range *r)
 // Sets k->limit from the size of a buffer.
 static void limit_of(struct check_func *k, uint32_t at, uint32_t size, uint32_t span)
 {
-    if (span == 1)
-        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->limit), edit_reg(size));
-    else
-        BEFORE(k, at, "sub.s64 %0, %1, %2;\nmax.s64 %0, %0, 0;", edit_reg(k->limit), edit_reg(size),
-               edit_imm((int64_t)span - 1));
+    check_set_limit(k, EDIT_BEFORE, at, k->limit, size, span);
 }
 
 // Returns the limit for a variable whose size is known.
@@ -82,10 +85,8 @@ static int64_t limit_in(const struct check_func *k, const struct check_range *r)
     return span <= size ? (int64_t)(size - span + 1) : 0;
 }
 
-// Sets k->limit, and returns the operand that is the base. address: a register that holds the address of the
-// range's first byte, for ranges without a root.
-static struct ptx_operand bounds(struct check_func *k, uint32_t at, const struct check_range *r,
-                                 uint32_t address)
+struct ptx_operand check_range_bounds(struct check_func *k, uint32_t at, const struct check_range *r,
+                                      uint32_t address)
 {
     const struct check_bounds *known = check_bounds_of(k, r->root);
     if (r->root.kind == ROOTS_PARAM && r->pair != PTX_NONE) {
@@ -98,6 +99,9 @@ static struct ptx_operand bounds(struct check_func *k, uint32_t at, const struct
     } else if (check_is_variable(r->root)) {
         check_variable_base(k, EDIT_BEFORE, at, r->root, k->base);
         BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->limit), edit_imm(limit_in(k, r)));
+    } else if (known && known->needed && known->span == span_of(r)) {
+        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->limit), edit_reg(known->limit));
+        return edit_reg(known->base);
     } else if (known && known->needed) {
         limit_of(k, at, known->size, span_of(r));
         return edit_reg(known->base);
@@ -111,13 +115,13 @@ static struct ptx_operand bounds(struct check_func *k, uint32_t at, const struct
 // Sets k->t to the address of the range's first byte.
 static void address_of(struct check_func *k, uint32_t segment, const struct check_range *r)
 {
-    uint32_t at = k->segments.items[segment].first;
+    uint32_t at = r->at;
     if (r->sym != PTX_NONE) {
         BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_sym_at(r->sym, r->low));
     } else if (r->reg == PTX_NONE) {
         BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_imm(r->low));
     } else {
-        uint32_t reg = r->value == REACH_NONE ? r->reg : compute(k, segment, r->value);
+        uint32_t reg = r->value == REACH_NONE ? r->reg : compute(k, place_of(k, segment, r), r->at, r->value);
         if (check_is_narrow(k, r->reg))
             BEFORE(k, at, "add.s32 %0, %1, %2;\ncvt.u64.u32 %3, %0;", edit_reg(k->narrow), edit_reg(reg),
                    edit_imm((int32_t)r->low), edit_reg(k->t));
@@ -130,44 +134,39 @@ static void address_of(struct check_func *k, uint32_t segment, const struct chec
 
 // Sets k->bad also if the address is not aligned.
 static void check_aligned(struct check_func *k, uint32_t at, const struct check_range *r,
-                          struct ptx_operand guard, bool narrow)
+                          struct ptx_operand guard)
 {
-    uint32_t reg = narrow ? k->x : k->root;
     if (!r->align || r->by_host)
         return;
     if (r->guard == PTX_NONE)
-        BEFORE(k, at, narrow ? "setp.ne.or.u32 %0, %1, 0, %0;" : "setp.ne.or.u64 %0, %1, 0, %0;",
-               edit_reg(k->bad), edit_reg(reg));
+        BEFORE(k, at, "setp.ne.or.u32 %0, %1, 0, %0;", edit_reg(k->bad), edit_reg(k->x));
     else
-        BEFORE(k, at,
-               narrow ? "setp.ne.and.u32 %2, %1, 0, %3;\nor.pred %0, %0, %2;"
-                      : "setp.ne.and.u64 %2, %1, 0, %3;\nor.pred %0, %0, %2;",
-               edit_reg(k->bad), edit_reg(reg), edit_reg(k->other), guard);
+        BEFORE(k, at, "setp.ne.and.u32 %2, %1, 0, %3;\nor.pred %0, %0, %2;", edit_reg(k->bad), edit_reg(k->x),
+               edit_reg(k->other), guard);
 }
 
-// Sets k->root to what the address in k->t, or k->x to what the one in a register of 32 bits, is more than a
-// multiple of the alignment.
+// Sets k->x to what the address in k->t, or the one in a register of 32 bits, is more than a multiple of the
+// alignment.
 static void take_rest(struct check_func *k, uint32_t at, const struct check_range *r, uint32_t narrow)
 {
-    int64_t mask = (int64_t)r->align - 1;
+    int64_t mask = (int64_t)r->align - 1, more = narrow == PTX_NONE ? r->low : 0;
     if (!r->align || r->by_host)
         return;
-    if (narrow != PTX_NONE)
-        BEFORE(k, at, "add.s32 %0, %1, %2;\nand.b32 %0, %0, %3;", edit_reg(k->x), edit_reg(narrow),
-               edit_imm(r->aligned_at & mask), edit_imm(mask));
-    else if ((r->aligned_at - r->low) & mask)
-        BEFORE(k, at, "add.s64 %0, %1, %2;\nand.b64 %0, %0, %3;", edit_reg(k->root), edit_reg(k->t),
-               edit_imm((r->aligned_at - r->low) & mask), edit_imm(mask));
+    if (narrow == PTX_NONE)
+        BEFORE(k, at, "cvt.u32.u64 %0, %1;", edit_reg(k->x), edit_reg(k->t));
     else
-        BEFORE(k, at, "and.b64 %0, %1, %2;", edit_reg(k->root), edit_reg(k->t), edit_imm(mask));
+        BEFORE(k, at, "mov.u32 %0, %1;", edit_reg(k->x), edit_reg(narrow));
+    if ((r->aligned_at - more) & mask)
+        BEFORE(k, at, "add.s32 %0, %0, %1;", edit_reg(k->x), edit_imm((r->aligned_at - more) & mask));
+    BEFORE(k, at, "and.b32 %0, %0, %1;", edit_reg(k->x), edit_imm(mask));
 }
 
 // The same as the end of check_range, for the address of a variable in a register of 32 bits.
 static void check_narrow(struct check_func *k, uint32_t segment, const struct check_range *r, bool more,
                          struct ptx_operand guard)
 {
-    uint32_t at = k->segments.items[segment].first;
-    uint32_t reg = r->value == REACH_NONE ? r->reg : compute(k, segment, r->value);
+    uint32_t at = r->at;
+    uint32_t reg = r->value == REACH_NONE ? r->reg : compute(k, place_of(k, segment, r), r->at, r->value);
     struct ptx_operand limit = edit_reg(k->narrow_limit);
     take_rest(k, at, r, reg);
     BEFORE(k, at, "mov.u32 %0, %1;\nsub.u32 %2, %3, %0;", edit_reg(k->narrow_base), edit_sym(r->root.id),
@@ -188,16 +187,18 @@ static void check_narrow(struct check_func *k, uint32_t segment, const struct ch
                more ? "setp.ge.and.u32 %3, %1, %2, %4;\nor.pred %0, %0, %3;"
                     : "setp.ge.and.u32 %0, %1, %2, %4;",
                edit_reg(k->bad), edit_reg(k->narrow), limit, edit_reg(k->other), guard);
-    check_aligned(k, at, r, guard, true);
+    check_aligned(k, at, r, guard);
 }
 
 // Sets k->bad if the range is not inside; `more`: it may be set already.
 static void check_range(struct check_func *k, uint32_t segment, const struct check_range *r, bool more)
 {
-    uint32_t at = k->segments.items[segment].first;
+    uint32_t at = r->at;
     struct ptx_operand guard = {0};
     if (r->guard != PTX_NONE) {
-        guard = edit_reg(r->guard_value == REACH_NONE ? r->guard : compute(k, segment, r->guard_value));
+        guard = edit_reg(r->guard_value == REACH_NONE
+                             ? r->guard
+                             : compute(k, place_of(k, segment, r), r->at, r->guard_value));
         guard.negated = r->guard_negated;
     }
     if (r->root.kind == ROOTS_VARIABLE && check_is_narrow(k, r->reg)) {
@@ -209,7 +210,7 @@ static void check_range(struct check_func *k, uint32_t segment, const struct che
         check_shadow_range(k, at, r, guard, more);
         return;
     }
-    struct ptx_operand base = bounds(k, at, r, k->t);
+    struct ptx_operand base = check_range_bounds(k, at, r, k->t);
     take_rest(k, at, r, PTX_NONE);
     BEFORE(k, at, "sub.u64 %0, %0, %1;", edit_reg(k->t), base);
     if (r->guard == PTX_NONE)
@@ -220,236 +221,110 @@ static void check_range(struct check_func *k, uint32_t segment, const struct che
                more ? "setp.ge.and.u64 %3, %1, %2, %4;\nor.pred %0, %0, %3;"
                     : "setp.ge.and.u64 %0, %1, %2, %4;",
                edit_reg(k->bad), edit_reg(k->t), edit_reg(k->limit), edit_reg(k->other), guard);
-    check_aligned(k, at, r, guard, false);
+    check_aligned(k, at, r, guard);
+}
+
+static void place_back(struct check_func *k, const struct check_segment *g)
+{
+    if (g->back != PTX_NONE)
+        edit_place_label(k->k->c->edit, g->last + 1, g->back);
 }
 
 static void emit_fast(struct check_func *k, uint32_t segment)
 {
     struct check_segment *g = &k->segments.items[segment];
     struct edit *e = k->k->c->edit;
-    for (uint32_t i = 0; i < g->nranges; i++)
-        check_range(k, segment, &k->ranges.items[g->first_range + i], i > 0);
     g->slow = edit_new_label(e);
-    g->back = edit_new_label(e);
-    BEFORE(k, g->first, "@%0 bra %1;", edit_reg(k->bad), edit_sym(g->slow));
-    edit_place_label(e, g->last + 1, g->back);
-}
-
-// --- slow --------------------------------------------------------------------------------------------------
-
-static void clear_part(struct check_func *k, uint32_t at, unsigned bits, struct ptx_operand o, uint32_t p)
-{
-    bool all = p == PTX_NONE;
-    struct ptx_operand where = edit_reg(p);
-    switch (bits) {
-    case 16: BEFORE(k, at, all ? "mov.b16 %0, 0;" : "@%1 mov.b16 %0, 0;", o, where); break;
-    case 32: BEFORE(k, at, all ? "mov.b32 %0, 0;" : "@%1 mov.b32 %0, 0;", o, where); break;
-    case 64: BEFORE(k, at, all ? "mov.b64 %0, 0;" : "@%1 mov.b64 %0, 0;", o, where); break;
-    case 128:
-        BEFORE(k, at, "mov.u64 %0, 0;", edit_reg(k->t));
-        BEFORE(k, at, all ? "mov.b128 %0, {%1, %1};" : "@%2 mov.b128 %0, {%1, %1};", o, edit_reg(k->t),
-               where);
-        break;
-    default: break;  // 8 bits: no instruction but a load writes such a register
-    }
-}
-
-static void clear_reg(struct check_func *k, uint32_t at, const struct ptx_operand *o, uint32_t p)
-{
-    const struct ptx_var *var = ptx_reg_var(k->f, o->id);
-    struct ptx_operand part = edit_reg(o->id);
-    for (unsigned i = 0; i < var->vec; i++) {
-        if (var->vec > 1)
-            part.sub = (uint8_t)(PTX_SEL_X + i);
-        clear_part(k, at, ptx_type_bits((enum ptx_type)var->type), part, p);
-    }
-}
-
-void check_clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s, uint32_t p)
-{
-    bool writes = s->form->nrules && s->form->rules[0].role == PTX_ROLE_WRITE;
-    const struct ptx_operand *to = writes ? ptx_operand(s, 0) : NULL;
-    for (const struct ptx_operand *o = to; to && o < ptx_next(to); o++)
-        if (o->kind == PTX_REG)
-            clear_reg(k, at, o, p);
-}
-
-// Sets k->root. Returns whether there is one.
-static bool root_of(struct check_func *k, uint32_t at, struct roots_of root)
-{
-    const struct check_bounds *known = check_bounds_of(k, root);
-    if (known && known->needed) {
-        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->root), edit_reg(known->base));
-        return true;
-    }
-    if (check_is_variable(root)) {
-        check_variable_base(k, EDIT_BEFORE, at, root, k->root);
-        return true;
-    }
-    for (uint32_t i = 0; root.kind == ROOTS_PARAM && i < k->f->nparams; i++) {
-        uint64_t start;
-        const struct ptx_var *p = &k->f->params[i];
-        if (!roots_param_offset(k->f, p->sym, &start) || root.id < start ||
-            root.id + 8 > start + ptx_var_size(p))
+    g->back = g->loop == PTX_NONE ? edit_new_label(e) : PTX_NONE;
+    if (g->late)
+        return;
+    uint32_t kept = k->bad, known = g->known == PTX_NONE ? PTX_NONE : k->segments.items[g->known].bad;
+    bool more = g->known != PTX_NONE && !g->all_known;
+    k->bad = g->all_known && known != PTX_NONE ? known : g->bad != PTX_NONE ? g->bad : k->bad;
+    if (more)
+        BEFORE(k, g->first, "mov.pred %0, %1;", edit_reg(k->bad), edit_reg(known));
+    for (uint32_t i = 0; i < g->nranges; i++) {
+        const struct check_range *r = &k->ranges.items[g->first_range + i];
+        if (r->known)
             continue;
-        BEFORE(k, at, "ld.param.u64 %0, [%1];", edit_reg(k->root),
-               edit_sym_at(p->sym, root.id - (int64_t)start));
-        return true;
+        check_range(k, segment, r, more);
+        more = true;
     }
-    BEFORE(k, at, "mov.u64 %0, 0;", edit_reg(k->root));
-    return false;
+    if (known != PTX_NONE || more)
+        BEFORE(k, g->first, "@%0 bra %1;", edit_reg(k->bad), edit_sym(g->slow));
+    k->bad = kept;
+    place_back(k, g);
 }
 
-void check_prepare(struct check_func *k, uint32_t at, const struct check_access *a, bool known)
-{
-    const struct pass_check_site *site = &k->k->sites.items[a->site];
-    uint32_t flags = site->flags, number = KCHECK_SITE(k->k->tag, a->site);
-    bool shadow = check_by_shadow(k, a->root), global = check_is_global((enum ptx_space)a->mem.space);
-    struct roots_of variable = check_variable_of(k, a->root);
-    if (shadow)  // the address decides
-        BEFORE(k, at, "mov.u64 %0, 0;", edit_reg(k->root));
-    else if (root_of(k, at, a->root))
-        flags |= KCHECK_ROOT;
-    if (!shadow && (check_is_variable(variable) || !global))
-        flags |= KCHECK_VARIABLE_LEFT;
-    if (!shadow && check_is_dynamic(k, variable))
-        flags |= KCHECK_DYNAMIC;
-    if (a->align > 1)
-        flags |= KCHECK_ALIGNED;
-    BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->what),
-           edit_imm((int64_t)KCHECK_WHAT(number, a->mem.bytes, flags)));
-    // A web may hold numbers as well as pointers; those have no bounds.
-    if (a->root.kind == ROOTS_WEB && global && !shadow)
-        BEFORE(k, at, "setp.eq.u64 %0, %1, 0;\n@%0 mov.u64 %2, %3;", edit_reg(k->bad), edit_reg(k->root),
-               edit_reg(k->what),
-               edit_imm((int64_t)KCHECK_WHAT(number, a->mem.bytes, site->flags | (flags & KCHECK_ALIGNED))));
-    if (known)
-        BEFORE(k, at, "@%0 mov.u64 %1, %2;", edit_reg(k->ok), edit_reg(k->what),
-               edit_imm((int64_t)KCHECK_WHAT(number, a->mem.bytes, flags | KCHECK_INSIDE)));
-}
+// --- late segments -----------------------------------------------------------------------------------------
 
-void check_call(struct check_func *k, uint32_t at, uint32_t stmt)
-{
-    check_save(k, at, stmt);
-    if (k->hidden == PTX_NONE)
-        BEFORE(k, at, "mov.u64 %0, 0;", edit_reg(k->size));
-    else
-        BEFORE(k, at, "ld.param.u64 %0, [%1];", edit_reg(k->size),
-               edit_sym_at(k->hidden, offsetof(struct kcheck_hidden, launch)));
-    BEFORE(k, at, "call (%0), %1, (%2, %3, %4, %5);\nsetp.ne.u32 %6, %0, %7;", edit_reg(k->verdict),
-           edit_sym(k->k->call), edit_reg(k->what), edit_reg(k->t), edit_reg(k->root), edit_reg(k->size),
-           edit_reg(k->bad), edit_imm(KCHECK_PERFORM));
-    check_restore(k, at, stmt);
-}
+// Levels whose registers are set, and those of them that no other level's register contains.
+struct late {
+    unsigned set, apart;
+};
 
-// Finds bounds for the access alone, as for a range. Returns false if there are none at hand, or if
-// KCHECK_ACCESS finds them itself: it does not know the size of a variable.
-static bool own_range(const struct check_access *a, struct check_range *r)
+// Lets a level's register say what the check says, and what lower levels say.
+static void check_late(struct check_func *k, uint32_t segment, const struct check_range *r, struct late *late)
 {
-    *r = (struct check_range){.root = a->root, .high = a->mem.bytes, .pair = PTX_NONE};
-    return a->root.kind != ROOTS_OWN && a->root.kind != ROOTS_PARAM;
-}
-
-// Sets k->ok if the address in k->t is inside.
-static void inside_alone(struct check_func *k, uint32_t at, const struct check_range *alone)
-{
-    struct ptx_operand base = bounds(k, at, alone, k->t);
-    BEFORE(k, at, "sub.u64 %0, %1, %2;\nsetp.lt.u64 %3, %0, %4;", edit_reg(k->root), edit_reg(k->t), base,
-           edit_reg(k->ok), edit_reg(k->limit));
-}
-
-void check_address(struct check_func *k, uint32_t at, const struct ptx_operand *addr)
-{
-    if (addr->sub == PTX_BASE_REG && check_is_narrow(k, addr->id))
-        BEFORE(k, at, "add.s32 %0, %1, %2;\ncvt.u64.u32 %3, %0;", edit_reg(k->narrow), edit_reg(addr->id),
-               edit_imm(addr->value), edit_reg(k->t));
-    else if (addr->sub == PTX_BASE_REG)
-        BEFORE(k, at, "add.s64 %0, %1, %2;", edit_reg(k->t), edit_reg(addr->id), edit_imm(addr->value));
-    else if (addr->sub == PTX_BASE_SYM)
-        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_sym_at(addr->id, addr->value));
-    else
-        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_imm(addr->value));
-}
-
-// Returns whether an instruction reads a register that it writes.
-static bool reads_own(const struct check_func *k, uint32_t stmt)
-{
-    struct regs_list list = regs_at(k->reach->regs, stmt);
-    for (uint32_t i = 0; i < list.n; i++)
-        for (uint32_t j = 0; j < list.n && list.at[i].reads; j++)
-            if (list.at[j].writes && list.at[j].reg == list.at[i].reg)
-                return true;
-    return false;
-}
-
-// The code has no branch: it is compiled for each access of each kernel, and the time that this takes grows
-// with the number of blocks.
-static void slow_access(struct check_func *k, uint32_t at, const struct check_access *a)
-{
-    const struct ptx_stmt *s = &k->f->stmts[a->stmt];
-    const struct check_bounds *b = check_bounds_of(k, a->root);
-    int64_t performed = (int64_t)KCHECK_WHAT(KCHECK_SITE(k->k->tag, a->site), a->mem.bytes, KCHECK_INSIDE);
-    struct check_range alone;
-    bool shadow = check_by_shadow(k, a->root), known = !shadow && own_range(a, &alone);
-    check_address(k, at, a->mem.addr);
-    if (known)
-        inside_alone(k, at, &alone);
-    check_prepare(k, at, a, known);
-    if (shadow) {
-        check_shadow_access(k, at, k->t, a->mem.bytes, (struct ptx_operand){.kind = PTX_SINK}, k->bad, false);
-        BEFORE(k, at, "@!%0 mov.u64 %1, %2;", edit_reg(k->bad), edit_reg(k->what), edit_imm(performed));
+    unsigned own = 1u << r->level, lower = late->set & (own - 1);
+    bool more = late->set & own;
+    uint32_t bad = k->bad;
+    k->bad = k->bad_at[r->level];
+    if (lower) {
+        unsigned from = 31 - (unsigned)__builtin_clz(lower);
+        if (!more)
+            BEFORE(k, r->at, "mov.pred %0, %1;", edit_reg(k->bad), edit_reg(k->bad_at[from]));
+        else if (from > 0)  // level 0 does not change any more
+            BEFORE(k, r->at, "or.pred %0, %0, %1;", edit_reg(k->bad), edit_reg(k->bad_at[from]));
+        late->apart &= ~(1u << from);
     }
-    // Outside of global memory, what has no bounds is performed; KCHECK_ACCESS knows nothing of it.
-    if (b && !check_is_global((enum ptx_space)a->mem.space))
-        BEFORE(k, at, "setp.eq.u64 %0, %1, 0;\n@%0 mov.u64 %2, %3;", edit_reg(k->bad), edit_reg(b->size),
-               edit_reg(k->what), edit_imm(performed));
-    if (s->guard != PTX_NONE)
-        BEFORE(k, at, "@!%0 mov.u64 %1, %2;", edit_guard(s), edit_reg(k->what), edit_imm(performed));
-    check_call(k, at, a->stmt);
-    if (s->guard == PTX_NONE)
-        BEFORE(k, at, "not.pred %0, %1;", edit_reg(k->ok), edit_reg(k->bad));
-    else
-        BEFORE(k, at, "setp.eq.and.u32 %0, %1, %2, %3;", edit_reg(k->ok), edit_reg(k->verdict),
-               edit_imm(KCHECK_PERFORM), edit_guard(s));
-    // What is written on a condition would be alive before, in a register.
-    check_clear(k, at, s, s->guard == PTX_NONE && !reads_own(k, a->stmt) ? PTX_NONE : k->bad);
-    edit_copy_guarded(k->k->c->edit, at, a->stmt, k->ok);
+    check_range(k, segment, r, more || lower);
+    late->set |= own;
+    late->apart |= own;
+    k->bad = bad;
 }
 
-static void emit_slow(struct check_func *k, const struct check_segment *g)
+static void branch_late(struct check_func *k, const struct check_segment *g, const struct late *late)
 {
-    struct edit *e = k->k->c->edit;
-    uint32_t end = g->end, next = 0, loc = g->first;
-    edit_place_label(e, end, g->slow);
-    while (loc > 0 && k->f->stmts[loc - 1].kind != PTX_LOC)
-        loc--;
-    if (loc > 0)  // the line that the segment starts in
-        edit_copy_stmt(e, end, loc - 1);
-    for (uint32_t i = g->first; i <= g->last; i++) {
-        const struct ptx_stmt *s = &k->f->stmts[i];
-        bool access = next < g->naccesses && k->accesses.items[g->first_access + next].stmt == i;
-        if (access)
-            slow_access(k, end, &k->accesses.items[g->first_access + next++]);
-        else if (s->kind == PTX_INSN || s->kind == PTX_LOC)
-            edit_copy_stmt(e, end, i);
-        if (s->kind == PTX_INSN)
-            check_bounds_after(k, i, EDIT_BEFORE, end);
+    uint32_t bad = k->bad_at[__builtin_ctz(late->apart)];
+    for (unsigned more = late->apart & (late->apart - 1); more; more &= more - 1) {
+        BEFORE(k, g->branch, "or.pred %0, %1, %2;", edit_reg(k->bad), edit_reg(bad),
+               edit_reg(k->bad_at[__builtin_ctz(more)]));
+        bad = k->bad;
     }
-    BEFORE(k, end, "bra %0;", edit_sym(g->back));
+    if (g->bad != PTX_NONE)
+        BEFORE(k, g->branch, "mov.pred %0, %1;", edit_reg(g->bad), edit_reg(bad));
+    BEFORE(k, g->branch, "@%0 bra %1;", edit_reg(bad), edit_sym(g->slow));
 }
 
-// A label can be named only inside the scope that it is in: slow code is at the end of the scope.
-static void place_slow(struct check_func *k, const struct check_segment *g)
+static void guard_late(struct check_func *k, const struct check_segment *g, uint32_t stmt)
 {
-    struct edit *e = k->k->c->edit;
-    uint32_t past = 0;
-    if (g->end < k->f->nstmts) {
-        past = edit_new_label(e);
-        BEFORE(k, g->end, "bra %0;", edit_sym(past));
+    for (uint32_t i = 0; i < g->naccesses; i++) {
+        const struct check_access *a = &k->accesses.items[g->first_access + i];
+        if (a->stmt != stmt || a->level == CHECK_UNCHECKED)
+            continue;
+        BEFORE(k, stmt, "not.pred %0, %1;", edit_reg(k->ok), edit_reg(k->bad_at[a->level]));
+        check_clear(k, stmt, &k->f->stmts[stmt], PTX_NONE);
+        edit_copy_guarded(k->k->c->edit, stmt, stmt, k->ok);
+        edit_delete(k->k->c->edit, stmt);
     }
-    emit_slow(k, g);
-    if (g->end < k->f->nstmts)
-        edit_place_label(e, g->end, past);
+}
+
+// Code of a late segment at one of its statements.
+static void emit_late(struct check_func *k, uint32_t segment, uint32_t stmt, struct late *late)
+{
+    const struct check_segment *g = &k->segments.items[segment];
+    if (stmt == g->first)
+        *late = (struct late){0, 0};
+    for (uint32_t i = 0; i < g->nranges; i++)
+        if (k->ranges.items[g->first_range + i].at == stmt)
+            check_late(k, segment, &k->ranges.items[g->first_range + i], late);
+    if (stmt < g->branch)
+        guard_late(k, g, stmt);
+    if (stmt == g->branch || (stmt == g->last && g->branch > stmt))
+        branch_late(k, g, late);
+    if (stmt == g->last)
+        place_back(k, g);
 }
 
 // --- all ---------------------------------------------------------------------------------------------------
@@ -461,6 +336,10 @@ static void new_registers(struct check_func *k)
                         &k->what, &k->word, &k->first, &k->at_frame};
     uint32_t *narrow[] = {&k->verdict, &k->slot, &k->x, &k->narrow, &k->narrow_base, &k->narrow_limit},
              *bits[] = {&k->bad, &k->other, &k->ok, &k->any};
+    for (unsigned i = 0; i < CHECK_LEVELS; i++)
+        k->bad_at[i] = edit_new_reg(e, PTX_PRED);
+    for (size_t i = 0; i < k->segments.len; i++)
+        k->segments.items[i].bad = k->segments.items[i].asked ? edit_new_reg(e, PTX_PRED) : PTX_NONE;
     for (unsigned i = 0; i < sizeof wide / sizeof *wide; i++)
         *wide[i] = edit_new_reg(e, PTX_U64);
     for (unsigned i = 0; i < sizeof narrow / sizeof *narrow; i++)
@@ -471,10 +350,18 @@ static void new_registers(struct check_func *k)
 
 static void emit_block(struct check_func *k, uint32_t block, uint32_t *segment, size_t *pass, size_t *whole)
 {
-    check_bounds_block(k, block);
+    if (k->copied[block].begin != PTX_NONE)
+        edit_place_label(k->k->c->edit, k->cfg->blocks[block].first, k->copied[block].begin);
+    check_bounds_block(k, block, check_block_start(k, block));
+    struct late late = {0, 0};
+    uint32_t open = PTX_NONE;  // the late segment
     for (uint32_t i = k->cfg->blocks[block].first; i < k->cfg->blocks[block].last; i++) {
-        if (*segment < k->segments.len && k->segments.items[*segment].first == i)
+        if (*segment < k->segments.len && k->segments.items[*segment].first == i) {
+            open = k->segments.items[*segment].late ? *segment : PTX_NONE;
             emit_fast(k, (*segment)++);
+        }
+        if (open != PTX_NONE && i <= k->segments.items[open].last)
+            emit_late(k, open, i, &late);
         if (*pass < k->passes.len && k->passes.items[*pass].call == i)
             *pass = check_emit_passes(k, *pass);
         if (*whole < k->wholes.len && k->wholes.items[*whole].stmt == i)
@@ -500,13 +387,13 @@ void check_emit(struct check_func *k)
     check_bounds_entry(k);
     if (k->k->shadow.shift)
         check_shadow_entry(k);
-    for (size_t i = 0; i < k->frees.len; i++)
-        check_emit_free(k, &k->frees.items[i]);
+    check_open_loops(k);
     for (uint32_t b = 0; b < k->cfg->nblocks && !edit_error(k->k->c->edit); b++)
         emit_block(k, b, &segment, &pass, &whole);
+    for (size_t i = 0; i < k->frees.len; i++)
+        check_emit_free(k, &k->frees.items[i]);
     if (edit_falls_off(k->f))
         BEFORE(k, k->f->nstmts, "ret;");
-    for (size_t i = 0; i < k->segments.len && !edit_error(k->k->c->edit); i++)
-        place_slow(k, &k->segments.items[i]);
+    check_place_slow(k);
     check_place_wholes(k);
 }

@@ -229,7 +229,8 @@ static bool make_range(struct check_func *k, const struct check_access *a, uint3
     const struct ptx_stmt *s = &k->f->stmts[a->stmt];
     const struct ptx_operand *addr = a->mem.addr;
     const struct regs *regs = k->reach->regs;
-    *range = (struct check_range){.root = a->root,
+    *range = (struct check_range){.at = first,
+                                  .root = a->root,
                                   .value = REACH_NONE,
                                   .reg = PTX_NONE,
                                   .sym = PTX_NONE,
@@ -304,7 +305,8 @@ static int64_t shadow_span(const struct check_func *k)
 
 // Adds a range to the segment, or makes one of two that have the same base. Ranges of addresses without a
 // root stay apart, because their buffers may be different ones; the shadow tells them apart by the distance.
-static int add_range(struct check_func *k, struct check_segment *g, struct check_range range)
+// *level: of the range that has it.
+static int add_range(struct check_func *k, struct check_segment *g, struct check_range range, uint8_t *level)
 {
     bool shadow = check_by_shadow(k, range.root), may = shadow || range.root.kind != ROOTS_OWN;
     for (uint32_t i = g->first_range; may && i < k->ranges.len; i++) {
@@ -320,13 +322,14 @@ static int add_range(struct check_func *k, struct check_segment *g, struct check
             r->last_width = range.last_width;
         r->low = low;
         r->high = high;
+        *level = r->level;
         return 0;
     }
+    *level = range.level;
     return vec_push(&k->ranges, range);
 }
 
-// Whether a statement may be in the middle of a segment, so that its copy is executed in its place.
-static bool may_copy(const struct check_func *k, const struct ptx_stmt *s)
+bool check_may_copy(const struct check_func *k, const struct ptx_stmt *s)
 {
     struct ptx_mem mem[PTX_MAX_MEM];
     if (s->kind == PTX_LOC || s->kind == PTX_LABEL)
@@ -344,9 +347,43 @@ static int close_segment(struct check_func *k, struct check_segment *g)
 {
     g->nranges = (uint32_t)k->ranges.len - g->first_range;
     g->naccesses = (uint32_t)k->accesses.len - g->first_access;
+    if (!g->late)
+        g->branch = g->first;
+    else if (g->branch > g->last)
+        g->branch = g->last + 1;
     int err = g->first != PTX_NONE && g->nranges ? vec_push(&k->segments, *g) : 0;
-    *g = (struct check_segment){.first = PTX_NONE};
+    *g = (struct check_segment){.first = PTX_NONE, .loop = PTX_NONE, .known = PTX_NONE};
     return err;
+}
+
+// Returns the least level of a check at the statement, by what its operands are computed from.
+static unsigned level_at(const struct check_func *k, const struct check_segment *g, uint32_t stmt)
+{
+    struct regs_list list = regs_at(k->reach->regs, stmt);
+    unsigned level = 0;
+    for (uint32_t i = 0; i < list.n; i++) {
+        uint32_t v = list.at[i].reads ? reach_read(k->reach, stmt, list.at[i].reg) : REACH_NONE;
+        if (v != REACH_NONE && check_is_later(k, v, g->first) && k->levels[v] > level)
+            level = k->levels[v];
+    }
+    return level;
+}
+
+// Describes a check of an access that cannot be made where the segment starts. Returns false if it cannot be
+// made in the segment.
+static bool make_late_range(struct check_func *k, const struct check_segment *g, const struct check_access *a,
+                            struct check_range *range)
+{
+    unsigned level = level_at(k, g, a->stmt);
+    if (k->k->shadow.shift || level >= CHECK_LEVELS)
+        return false;
+    bool can = false;
+    for (uint32_t i = g->first_range; i < k->ranges.len && !can; i++)
+        can = k->ranges.items[i].at > g->first && make_aligned_range(k, a, k->ranges.items[i].at, range);
+    if (!can)
+        can = make_aligned_range(k, a, g->branch == PTX_NONE ? a->stmt : g->branch, range);
+    range->level = (uint8_t)(level ? level : 1);
+    return can;
 }
 
 // Adds an access to the open segment, or opens one with it.
@@ -356,37 +393,84 @@ static int add_access(struct check_func *k, struct check_segment *g, struct chec
     int err = k->rest ? 0 : check_site(k, a, &a->site);
     if (k->rest)
         a->site = k->proof->site_at[a->stmt];
-    bool joins = g->first != PTX_NONE && !k->cfg->uncertain &&
-                 k->accesses.len - g->first_access < MOST_ACCESSES && a->stmt - g->first < MOST_STMTS &&
-                 make_aligned_range(k, a, g->first, &range);
+    bool room = g->first != PTX_NONE && !k->cfg->uncertain &&
+                k->accesses.len - g->first_access < MOST_ACCESSES && a->stmt - g->first < MOST_STMTS;
+    bool joins = room && make_aligned_range(k, a, g->first, &range);
+    if (room && !joins && !err) {
+        joins = make_late_range(k, g, a, &range);
+        g->late |= joins;
+    }
     if (!err && !joins) {
         err = close_segment(k, g);
         *g = (struct check_segment){.first = a->stmt,
+                                    .branch = PTX_NONE,
+                                    .loop = PTX_NONE,
+                                    .known = PTX_NONE,
                                     .first_range = (uint32_t)k->ranges.len,
                                     .first_access = (uint32_t)k->accesses.len};
         if (!make_aligned_range(k, a, g->first, &range) && check_is_global((enum ptx_space)a->mem.space))
             range.root = (struct roots_of){ROOTS_OWN, 0};
     }
     g->last = a->stmt;
-    if (!err)
-        err = vec_push(&k->accesses, *a);
-    return err || (check_is_inside(k, a) && !range.align) ? err : add_range(k, g, range);
+    a->level = CHECK_UNCHECKED;
+    if (!err && (!check_is_inside(k, a) || range.align))
+        err = add_range(k, g, range, &a->level);
+    return err ? err : vec_push(&k->accesses, *a);
+}
+
+// Whether a statement of a segment may be executed before the branch to the slow copy, which executes it
+// again. level: of its operands.
+static bool may_precede(const struct check_func *k, const struct ptx_stmt *s, bool access, unsigned level)
+{
+    struct ptx_mem mem[PTX_MAX_MEM];
+    if (!ptx_stmt_mem(k->f, s, mem))
+        return true;
+    bool loads = (s->form->id == PTX_OP_LD || s->form->id == PTX_OP_LDU) && !check_waits(s);
+    // What is not checked is right for all values that memory may have, but not for what is left in a
+    // register in place of one.
+    return loads && (access ? s->guard == PTX_NONE : !level);
+}
+
+// Notes what a statement does to the open segment; access: the segment's last access is the statement's.
+static void note(struct check_func *k, struct check_segment *g, uint32_t stmt, bool access)
+{
+    const struct ptx_stmt *s = &k->f->stmts[stmt];
+    struct regs_list list = regs_at(k->reach->regs, stmt);
+    unsigned level = level_at(k, g, stmt);
+    bool may = may_precede(k, s, access, level);
+    if (access && k->accesses.items[k->accesses.len - 1].level != CHECK_UNCHECKED)
+        level = k->accesses.items[k->accesses.len - 1].level + 1u;
+    for (uint32_t i = 0; i < list.n; i++)
+        if (list.at[i].reads) {
+            uint32_t v = reach_read(k->reach, stmt, list.at[i].reg);
+            if (v == REACH_NONE || !check_is_later(k, v, g->first))
+                k->read_from[list.at[i].reg] = g->first;
+        }
+    for (uint32_t a = k->reach->regs->access_at[stmt]; a < k->reach->regs->access_at[stmt + 1]; a++)
+        if (k->reach->written[a] != REACH_NONE) {
+            k->levels[k->reach->written[a]] = (uint8_t)level;
+            may &= k->read_from[k->reach->regs->access[a].reg] != g->first;
+        }
+    if (!may && g->branch == PTX_NONE)
+        g->branch = stmt;
 }
 
 static int plan_block(struct check_func *k, uint32_t block)
 {
-    struct check_segment g = {.first = PTX_NONE};
+    struct check_segment g = {.first = PTX_NONE, .loop = PTX_NONE, .known = PTX_NONE};
     int err = 0;
     for (uint32_t i = k->cfg->blocks[block].first; i < k->cfg->blocks[block].last && !err; i++) {
         struct check_access a;
         const struct ptx_stmt *s = &k->f->stmts[i];
         bool plain = s->kind == PTX_INSN && is_plain_op(s), access = plain && find_access(k, i, &a);
-        if (g.first != PTX_NONE && !may_copy(k, s))
+        if (g.first != PTX_NONE && !check_may_copy(k, s))
             err = close_segment(k, &g);
         if (s->kind == PTX_INSN && !plain && !err)
             err = check_plan_whole(k, i);
         if (access && !err)
             err = add_access(k, &g, &a);
+        if (g.first != PTX_NONE && s->kind == PTX_INSN && !err)
+            note(k, &g, i, access);
     }
     return err ? err : close_segment(k, &g);
 }
@@ -458,5 +542,9 @@ int check_plan(struct check_func *k)
         else if (r->by_host && k->pairs.items[r->pair].align < r->align)
             k->pairs.items[r->pair].align = r->align;
     }
-    return err ? err : find_ends(k);
+    if (!err)
+        err = find_ends(k);
+    if (!err)
+        err = check_find_loops(k);
+    return err ? err : check_find_known(k);
 }

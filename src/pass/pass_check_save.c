@@ -6,6 +6,9 @@
 // memory, a kernel needs few more than its own. Accesses through a generic address that are volatile are the
 // only ones of local memory that the compiler does not turn into registers again.
 //
+// In the slow copy of a segment a value is put there once for all calls, and taken back where it is read.
+// Where the segment ends, what is still needed is taken back.
+//
 // A value that is cheap to compute anew, of a register that is written once, is left to the compiler: what
 // comes from memory is no longer known to be a constant, or equal for all threads of a warp.
 #include <errno.h>
@@ -121,7 +124,8 @@ static int find_live(struct saving *s, const struct live *live)
     struct live_walk w;
     bool *asks = ARENA_ARRAY(&k->arena, bool, k->f->nstmts + 1u);
     k->saved_at = ARENA_ARRAY(&k->arena, struct check_saved, k->f->nstmts + 1u);
-    if (!asks || !k->saved_at)
+    k->kept = ARENA_ARRAY(&k->arena, struct check_kept, k->reach->regs->n + 1u);
+    if (!asks || !k->saved_at || !k->kept)
         return -ENOMEM;
     memset(asks, 0, k->f->nstmts + 1u);
     memset(k->saved_at, 0, (k->f->nstmts + 1u) * sizeof *k->saved_at);
@@ -163,31 +167,58 @@ int check_find_saved(struct check_func *k)
 
 // --- code --------------------------------------------------------------------------------------------------
 
-static uint32_t frame_bytes(const struct check_func *k)
+// Gives the registers that are saved in a segment their places. Returns how many there are.
+static uint32_t place_all(struct check_func *k, const struct check_segment *g)
 {
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < k->f->nstmts; i++)
-        most = k->saved_at[i].n > most ? k->saved_at[i].n : most;
-    return most * SLOT;
+    uint32_t n = 0;
+    memset(k->kept, 0, k->reach->regs->n * sizeof *k->kept);
+    for (uint32_t a = 0; a < g->naccesses; a++) {
+        struct check_saved saved = k->saved_at[k->accesses.items[g->first_access + a].stmt];
+        for (uint32_t i = 0; i < saved.n; i++) {
+            struct check_kept *kept = &k->kept[regs_index(k->reach->regs, k->saved.items[saved.first + i])];
+            if (!kept->has_slot)
+                *kept = (struct check_kept){.has_slot = true, .slot = n++};
+        }
+    }
+    return n;
 }
 
-static void move_all(struct check_func *k, uint32_t at, uint32_t stmt, bool back)
+static void move(struct check_func *k, uint32_t at, uint32_t reg, uint32_t slot, bool back)
 {
     static const char *const texts[2][3] = {
         {"st.volatile.b16 [%0], %1;", "st.volatile.b32 [%0], %1;", "st.volatile.b64 [%0], %1;"},
         {"ld.volatile.b16 %1, [%0];", "ld.volatile.b32 %1, [%0];", "ld.volatile.b64 %1, [%0];"}};
-    struct check_saved saved = k->saved_at ? k->saved_at[stmt] : (struct check_saved){0};
-    if (!saved.n)
-        return;
+    unsigned bits = bits_of(k, reg);
+    BEFORE(k, at,
+           texts[back][bits == 16   ? 0
+                       : bits == 32 ? 1
+                                    : 2],
+           edit_addr(k->at_frame, SLOT * (int64_t)slot), edit_reg(reg));
+}
+
+static void open_frame(struct check_func *k, uint32_t at)
+{
     BEFORE(k, at, "cvta.local.u64 %0, %1;", edit_reg(k->at_frame), edit_sym(k->frame));
+}
+
+// Moves what is saved for a statement: all of it, or in a segment what is in a register alone.
+static void move_all(struct check_func *k, uint32_t at, uint32_t stmt, bool back)
+{
+    struct check_saved saved = k->saved_at ? k->saved_at[stmt] : (struct check_saved){0};
+    bool opened = false;
     for (uint32_t i = 0; i < saved.n; i++) {
         uint32_t reg = k->saved.items[saved.first + i];
-        unsigned bits = bits_of(k, reg);
-        BEFORE(k, at,
-               texts[back][bits == 16   ? 0
-                           : bits == 32 ? 1
-                                        : 2],
-               edit_addr(k->at_frame, SLOT * (int64_t)i), edit_reg(reg));
+        struct check_kept *kept = k->keeps ? &k->kept[regs_index(k->reach->regs, reg)] : NULL;
+        if (kept && back)
+            kept->only = true;
+        if (kept && (back || kept->stored))
+            continue;
+        if (!opened)
+            open_frame(k, at);
+        opened = true;
+        move(k, at, reg, kept ? kept->slot : i, back);
+        if (kept)
+            kept->stored = true;
     }
 }
 
@@ -201,9 +232,68 @@ void check_restore(struct check_func *k, uint32_t at, uint32_t stmt)
     move_all(k, at, stmt, true);
 }
 
+void check_save_begin(struct check_func *k, const struct check_segment *g)
+{
+    k->keeps = k->saved_at;
+    if (k->keeps)
+        place_all(k, g);
+}
+
+// Takes a register back, if it is in memory alone. *opened: its address is known.
+static void take_back(struct check_func *k, uint32_t at, uint32_t index, bool *opened)
+{
+    struct check_kept *kept = &k->kept[index];
+    if (!kept->only)
+        return;
+    if (!*opened)
+        open_frame(k, at);
+    *opened = true;
+    move(k, at, k->reach->regs->reg[index], kept->slot, true);
+    kept->only = false;
+}
+
+void check_save_need(struct check_func *k, uint32_t at, uint32_t reg)
+{
+    bool opened = false;
+    if (k->keeps && reg != PTX_NONE)
+        take_back(k, at, regs_index(k->reach->regs, reg), &opened);
+}
+
+void check_save_stmt(struct check_func *k, uint32_t at, uint32_t stmt)
+{
+    struct regs_list list = regs_at(k->reach->regs, stmt);
+    bool opened = false;
+    for (uint32_t i = 0; k->keeps && i < list.n; i++)
+        if (list.at[i].reads || list.at[i].partial)
+            take_back(k, at, list.at[i].reg, &opened);
+    for (uint32_t i = 0; k->keeps && i < list.n; i++)
+        if (list.at[i].writes) {
+            k->kept[list.at[i].reg].only = false;
+            k->kept[list.at[i].reg].stored = false;
+        }
+}
+
+void check_save_end(struct check_func *k, uint32_t at, const struct check_segment *g)
+{
+    bool opened = false;
+    if (k->keeps) {
+        // What no access behind needs is dead.
+        struct check_saved saved = k->saved_at[k->accesses.items[g->first_access + g->naccesses - 1].stmt];
+        for (uint32_t i = 0; i < saved.n; i++)
+            take_back(k, at, regs_index(k->reach->regs, k->saved.items[saved.first + i]), &opened);
+    }
+    k->keeps = false;
+}
+
 void check_save_open(struct check_func *k)
 {
-    uint32_t bytes = k->saved_at ? frame_bytes(k) : 0;
-    if (bytes)
-        k->frame = edit_new_local(k->k->c->edit, bytes);
+    uint32_t most = 0;
+    for (uint32_t i = 0; k->saved_at && i < k->f->nstmts; i++)
+        most = k->saved_at[i].n > most ? k->saved_at[i].n : most;
+    for (uint32_t g = 0; k->saved_at && g < k->segments.len; g++) {
+        uint32_t n = place_all(k, &k->segments.items[g]);
+        most = n > most ? n : most;
+    }
+    if (most)
+        k->frame = edit_new_local(k->k->c->edit, most * SLOT);
 }

@@ -53,6 +53,7 @@ struct check_access {
     uint32_t stmt, site;
     uint32_t align;  // what its address must be a multiple of
     uint8_t row;
+    uint8_t level;  // of its range; CHECK_UNCHECKED: it has none
     struct ptx_mem mem;
     struct roots_of root;
     // Of a copy of a box: index of the first pair of its tensor map; PTX_NONE if there is none. mem.addr is a
@@ -60,8 +61,13 @@ struct check_access {
     uint32_t map;
 };
 
+// How many checks of a segment there may be whose addresses depend on each other's accesses.
+enum { CHECK_LEVELS = 4, CHECK_UNCHECKED = UINT8_MAX };
+
 // A check of a segment: bytes [low, high) from a base on, for accesses with one guard.
 struct check_range {
+    uint32_t at;    // the statement before which it is made
+    uint8_t level;  // 0: where the segment starts, or where another of its accesses need not be made before
     struct roots_of root;
     uint32_t value;  // of the base's register, REACH_NONE if the base is a symbol
     uint32_t sym;
@@ -76,16 +82,45 @@ struct check_range {
     uint32_t align;
     int64_t aligned_at;
     bool by_host;
+    bool known;     // it is inside a range of the segment's `known`
     uint32_t pair;  // PARAM: index of the kernel's pairs, PTX_NONE if there is no room
 };
 
 // Statements [first, last] of a block; ranges and accesses are slices of the function's lists.
+//
+// If all checks are made where it starts, the branch to the slow copy stands there. In a `late` segment some
+// addresses are known only after other accesses have been made. There the branch stands before statement
+// `branch`. Accesses before it, all of them loads, are made only where no check has failed of those that
+// their level depends on, and until there nothing is written that the slow copy reads when it starts anew.
 struct check_segment {
     uint32_t first, last;
+    uint32_t branch;
+    bool late;
     uint32_t first_range, nranges;
     uint32_t first_access, naccesses;
     uint32_t end;  // where its slow copy is put: the end of the function, or of the inner scope it is in
-    uint32_t slow, back;  // labels
+    // Some of its ranges, or all, were checked before: by the segment of this index, unless that has failed,
+    // or with PTX_NONE by one that has not.
+    uint32_t known;
+    bool all_known;
+    bool asked;           // another one's `known` is this one
+    uint32_t bad;         // then the register that says whether a check has failed
+    uint32_t loop;        // that is copied, PTX_NONE if it is in none
+    uint32_t slow, back;  // labels; back: PTX_NONE in such a loop
+};
+
+// A loop with a slow copy.
+struct check_loop {
+    uint32_t number, end;       // its index; as in struct check_segment
+    uint32_t nblocks, *blocks;  // ascending
+    bool emitted;
+};
+
+// What is known of a block on account of copied loops.
+struct check_copied {
+    uint32_t loop;   // that it is in, PTX_NONE
+    uint32_t slow;   // label of its copy there
+    uint32_t begin;  // label of the block itself, if a copy of the block before it goes there; PTX_NONE
 };
 
 // An instruction with accesses that is performed or left out as a whole; a slice of k->whole_accesses.
@@ -100,6 +135,9 @@ struct check_whole {
 struct check_bounds {
     uint32_t base, size;  // registers
     bool needed;
+    // Most checks of a root are of as many bytes. For these a register has what their distance from the base
+    // must be less than; span 0: none has it.
+    uint32_t span, limit;
 };
 
 // Whether a DEF can be computed at the statement `first`.
@@ -144,6 +182,14 @@ struct check_saved {
     uint32_t first, n;
 };
 
+// Where a register is, in the slow copy of a segment.
+struct check_kept {
+    bool has_slot;
+    bool stored;  // memory has its value
+    bool only;    // the register has not
+    uint32_t slot;
+};
+
 // A call of free: `store` puts the pointer, a register, into the argument.
 struct check_free {
     uint32_t call, store, site;
@@ -168,6 +214,8 @@ struct check_func {
     VEC(struct check_access) accesses;
     VEC(struct check_range) ranges;
     VEC(struct check_segment) segments;
+    VEC(struct check_loop) loops;
+    struct check_copied *copied;  // by block
     VEC(struct check_access) whole_accesses;
     VEC(struct check_whole) wholes;
     VEC(struct pass_check_pair) pairs;
@@ -176,6 +224,8 @@ struct check_func {
     struct check_bounds *bounds;  // by value
     struct check_bounds *shadow;  // by register index: bounds of what the register holds
     bool *feeds;                  // by DEF: it sets the shadow of its register
+    uint8_t *levels;              // by DEF in the open segment: the level of an access that depends on it
+    uint32_t *read_from;          // by register index: the start of a segment that reads what it held before
     uint32_t *joins_at;           // by block: its first JOIN, REACH_NONE
     uint32_t *next_join;          // by value - ndefs: the next JOIN of the block
     VEC(uint32_t) params;         // offsets of parameters whose bounds are looked up at the entry
@@ -192,10 +242,13 @@ struct check_func {
     VEC(uint32_t) saved;            // numbers of registers
     struct check_saved *saved_at;   // by statement; NULL: nothing is saved
     uint32_t frame;                 // symbol of the memory where they are saved
+    struct check_kept *kept;        // by index of the register
+    bool keeps;                     // code is in the slow copy of a segment
     // Scratch registers.
     uint32_t t, base, limit, size, root, what, verdict, bad, other;
     uint32_t word, first, slot, x, ok, any, at_frame;
     uint32_t narrow, narrow_base, narrow_limit;  // of 32 bits
+    uint32_t bad_at[CHECK_LEVELS];               // by level: some check has failed
     struct check_shadow_regs shadow_regs;
 };
 
@@ -211,6 +264,25 @@ bool check_by_shadow(const struct check_func *k, struct roots_of root);
 enum pass_check_left check_why_unknown(enum ptx_space space);
 // Whether the value is defined at or after a statement of the statement's block.
 bool check_is_later(const struct check_func *k, uint32_t value, uint32_t first);
+
+// pass_check.c: whether a loop around the statement can see what other kernels write meanwhile.
+bool check_waits(const struct ptx_stmt *s);
+
+// Whether a statement may be executed in one place by some lanes of a warp and in another by others.
+bool check_may_copy(const struct check_func *k, const struct ptx_stmt *s);
+
+// pass_check_loop.c: loops with a slow copy. check_find_loops requires the segments; 0 or a negative code.
+int check_find_loops(struct check_func *k);
+void check_open_loops(struct check_func *k);  // makes their labels
+bool check_is_bra(const struct ptx_stmt *s);
+// Whether control may go from a block to the next one, other than by a branch.
+bool check_falls(const struct check_func *k, uint32_t block);
+// Returns the index of the first segment that starts at the statement or behind it.
+uint32_t check_first_segment(const struct check_func *k, uint32_t stmt);
+
+// pass_check_known.c: segments whose checks another one has made. Requires check_find_loops; 0 or a negative
+// code.
+int check_find_known(struct check_func *k);
 
 // pass_check_space.c: variables of every space.
 bool check_is_variable(struct roots_of root);
@@ -250,11 +322,17 @@ int check_variables(struct checking *k, struct pass_check *to);
 int check_need(struct check_func *k);
 void check_bounds_registers(struct check_func *k);
 void check_bounds_entry(struct check_func *k);
-void check_bounds_block(struct check_func *k, uint32_t block);
+// Code at the start of a block, before statement `at`.
+void check_bounds_block(struct check_func *k, uint32_t block, uint32_t at);
+// Returns the statement before which code is put that every path into the block executes.
+uint32_t check_block_start(const struct check_func *k, uint32_t block);
 void check_bounds_after(struct check_func *k, uint32_t stmt, enum edit_place place, uint32_t at);
 // Code for the lookup of a pointer, before statement `at`.
 void check_lookup(struct check_func *k, enum edit_place place, uint32_t at, struct ptx_operand pointer,
                   uint32_t base, uint32_t size);
+// Code that sets a limit to what accesses of `span` bytes must be less than, from the size of a buffer.
+void check_set_limit(struct check_func *k, enum edit_place place, uint32_t at, uint32_t limit, uint32_t size,
+                     uint32_t span);
 const struct check_bounds *check_bounds_of(struct check_func *k, struct roots_of root);
 uint32_t check_pair(struct check_func *k, uint32_t offset, uint32_t span);
 // Returns the first of the pairs in a row of the tensor map at the offset; PTX_NONE if there is no room.
@@ -314,6 +392,13 @@ void check_drop_freed(struct check_func *k, uint32_t stmt, enum edit_place place
 
 // pass_check_emit.c
 void check_emit(struct check_func *k);
+// Sets k->limit, and returns the operand that is the base. address: a register that holds the address of the
+// range's first byte, for ranges without a root.
+struct ptx_operand check_range_bounds(struct check_func *k, uint32_t at, const struct check_range *r,
+                                      uint32_t address);
+
+// pass_check_slow.c
+void check_place_slow(struct check_func *k);
 // Code before statement `at`. check_address: k->t is an address. check_prepare: k->what and k->root describe
 // an access to KCHECK_ACCESS; k->ok is set if it is inside, if `known`. check_call: asks about k->t;
 // k->bad is then set if the access, which is one of `stmt`, is to be skipped. check_clear: what a statement
@@ -328,6 +413,11 @@ int check_find_saved(struct check_func *k);  // 0 or a negative code
 void check_save_open(struct check_func *k);  // declares the memory
 void check_save(struct check_func *k, uint32_t at, uint32_t stmt);
 void check_restore(struct check_func *k, uint32_t at, uint32_t stmt);
+// In the slow copy of a segment: at its start and end; before a register is read; and before a statement.
+void check_save_begin(struct check_func *k, const struct check_segment *g);
+void check_save_end(struct check_func *k, uint32_t at, const struct check_segment *g);
+void check_save_need(struct check_func *k, uint32_t at, uint32_t reg);
+void check_save_stmt(struct check_func *k, uint32_t at, uint32_t stmt);
 
 // pass_check_whole.c: instructions that are performed or left out as a whole. check_plan_whole finds the
 // accesses of one that is no plain access; 0 or -ENOMEM.
