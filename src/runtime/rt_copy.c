@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "runtime/rt_copy.h"
 
+#include <dlfcn.h>
+
+#include "driver/driver_refused.h"
 #include "runtime/rt_registry.h"
 
 bool rt_copy_kind_valid(cudaMemcpyKind kind)
@@ -132,6 +135,17 @@ cudaError_t rt_copy_symbol(const void *symbol, size_t offset, size_t size, void 
     return cudaSuccess;
 }
 
+// Tells moat's guard, if it watches this process, of a transfer that leaves its variable.
+static void tell_refused(const void *symbol, size_t offset, size_t size, bool writes)
+{
+    CUdeviceptr base;
+    size_t whole;
+    driver_refused_fn *tell = (driver_refused_fn *)dlsym(RTLD_DEFAULT, DRIVER_REFUSED_SYMBOL);
+
+    if (tell && !rt_registry_variable(symbol, &base, &whole))
+        tell(base, offset, size, writes);
+}
+
 // The calls, each with its twins.
 
 #define COPY_CALLS(name, parameters, stream_parameters, call) \
@@ -158,6 +172,8 @@ static cudaError_t to_symbol(const void *symbol, const void *src, size_t size, s
     if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
         return cudaErrorInvalidMemcpyDirection;
     error = rt_copy_symbol(symbol, offset, size, &address);
+    if (error == cudaErrorInvalidValue)
+        tell_refused(symbol, offset, size, true);
     return error ? error : rt_copy_bytes(address, src, size, kind, how);
 }
 
@@ -170,6 +186,8 @@ static cudaError_t from_symbol(void *dst, const void *symbol, size_t size, size_
     if (kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
         return cudaErrorInvalidMemcpyDirection;
     error = rt_copy_symbol(symbol, offset, size, &address);
+    if (error == cudaErrorInvalidValue)
+        tell_refused(symbol, offset, size, false);
     return error ? error : rt_copy_bytes(dst, address, size, kind, how);
 }
 

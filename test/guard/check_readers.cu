@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Common mistakes whose reports must say what their reader can use: check_readers bad|good NAME, or list.
-// With each stand the types of its reports and a note that they must have.
+// With each stand the types of its reports and a line or note that they must have.
 #include "check_cases.cuh"
 
 #include <cuda_fp16.h>
@@ -133,6 +133,23 @@ static void negative_size(bool bad)
         NEED(r);
 }
 
+static void symbol_too_long(bool bad)
+{
+    int from[18] = {};
+    cudaError_t r = cudaMemcpyToSymbol(table, from, bad ? sizeof from : sizeof table);
+    if (r != (bad ? cudaErrorInvalidValue : cudaSuccess))
+        exit(3);
+}
+
+// What lies behind the variable may be another one.
+static void symbol_behind(bool bad)
+{
+    int to[4];
+    cudaError_t r = cudaMemcpyFromSymbol(to, table, sizeof to, bad ? sizeof table : sizeof table - sizeof to);
+    if (r != (bad ? cudaErrorInvalidValue : cudaSuccess))
+        exit(3);
+}
+
 // --- one line, one report ----------------------------------------------------------------------------------
 
 static __global__ void twice_all(__half2 *a, int n)
@@ -201,6 +218,8 @@ static const struct check_case cases[] = {
      "heap-buffer-overflow null-dereference;a wrong load of this launch, .* gave 0: the null pointer may"},
     {"deep_recursion", deep_recursion, "local-buffer-overflow;the stack of the thread is full: "},
     {"negative_size", negative_size, "heap-buffer-overflow;the size is -20 as a signed number$"},
+    {"symbol_too_long", symbol_too_long, "global-buffer-overflow;WRITE of size 72 by cuMemcpyHtoD_v2$"},
+    {"symbol_behind", symbol_behind, "global-buffer-overflow;READ of size 80 by cuMemcpyDtoH_v2$"},
     {"halves", halves, "heap-buffer-overflow;the same line also writes to this address$"},
     {"atomics_of_a_line", atomics_of_a_line, "heap-buffer-overflow;the launch decides it: "},
 };

@@ -87,6 +87,12 @@ if command -v g++ >/dev/null; then
     cat "$T/rows_cxx" >>"$T/rows"
 fi
 finish_rows
+# Whose head was overwritten as a whole has no size and no stack: the report says so, and only then.
+lost='^note: so were its size and the place that allocated it, which are not known any more$'
+run eager "$tool" bad under_32_all
+grep -q "$lost" "$T/log" || fail 'under_32_all: it is not said that the size is lost'
+run eager "$tool" bad under_8
+! grep -q "$lost" "$T/log" || fail 'under_8: the size is not lost'
 echo "covered: $(wc -l <"$T/rows") pairs," \
     "$(grep -c NEVER "$T/rows") of them with an error that cannot be found (reads)"
 {
