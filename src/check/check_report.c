@@ -66,12 +66,14 @@ void check_report_after_fork(void)
 
 // --- the place ---------------------------------------------------------------------------------------------
 
-// Returns the address operand of an instruction as the text has it, "[%rd4+8]".
+// Returns the address operand of an instruction as the text has it, "[%rd4+8]"; nothing for a copy, which has
+// two.
 static struct str operand(struct str text)
 {
     const char *open = text.len ? memchr(text.ptr, '[', text.len) : NULL;
     const char *close = open ? memchr(open, ']', text.len - (size_t)(open - text.ptr)) : NULL;
-    return close ? (struct str){open, (size_t)(close - open)} : (struct str){0};
+    bool is_copy = close && memchr(close, '[', text.len - (size_t)(close - text.ptr));
+    return close && !is_copy ? (struct str){open, (size_t)(close - open)} : (struct str){0};
 }
 
 // Returns the innermost line of a site that is the program's own; if none is, that of the header.

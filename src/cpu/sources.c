@@ -21,8 +21,9 @@ struct wrapper {
 
 static const unsigned char wrapper_magic[4] = {0xb1, 0x43, 0x62, 0x46};
 
-// The newest version of PTX that moat was written for, and one that no text has unless it is damaged.
-enum { NEWEST_MAJOR = 9, NEWEST_MINOR = 0, ABSURD_MAJOR = 50, MOST_FATBINS = 1 << 16 };
+// The newest version of PTX that moat was tested with, which is that of Triton's kernels in test/python, and
+// one that no text has unless it is damaged.
+enum { NEWEST_MAJOR = 9, NEWEST_MINOR = 4, ABSURD_MAJOR = 50, MOST_FATBINS = 1 << 16 };
 
 // Our own container: magic, count, then for each text the lengths of its name and of itself, and both.
 static const char pack_magic[8] = {'\177', 'M', 'O', 'A', 'T', 'L', 'N', 'K'};

@@ -242,7 +242,8 @@ def _tensors(names, args):
 
 
 def _called(name, tensor, where):
-    names = [n for n, value in where.items() if value is tensor]
+    program = getattr(tensor, "program", tensor)
+    names = [n for n, value in where.items() if value is program]
     return "`{}`, argument {}".format(names[0], name) if names else "argument {}".format(name)
 
 
@@ -266,7 +267,7 @@ def _place(tensor, address):
     offset = address - tensor.data_ptr()
     element = offset // tensor.element_size()
     if offset < 0:
-        return "the access is {} elements before its first".format(-element)
+        return "the access is {} element{} before its first".format(-element, "s" * (element != -1))
     index = _index(tensor, element)
     if _distance(tensor, address) == 0:
         return "the access is inside of it, at {}".format(index)

@@ -7,6 +7,7 @@ import re
 import sys
 
 _driver = None
+torch_allocates = False  # whether moat is PyTorch's allocator
 
 
 def driver():

@@ -150,13 +150,15 @@ def _debug_ptx(codegen, library, cc):
 
 
 class _Array:
-    """A device array, as moat_launch describes tensors."""
+    """A device array, as moat_launch describes tensors; `program` is what the program knows it by."""
 
-    def __init__(self, interface):
+    def __init__(self, program, interface, numpy):
+        dtype = numpy.dtype(interface["typestr"])
+        self.program = program
         self.shape = interface["shape"]
-        self.dtype = interface["typestr"].lstrip("<|=>")
+        self.dtype = str(dtype)
         self._pointer = interface["data"][0]
-        self._size = int(re.sub(r"\D", "", self.dtype) or 1)
+        self._size = dtype.itemsize
         self._strides = self._steps(interface.get("strides"))
 
     def _steps(self, strides):
@@ -183,7 +185,11 @@ class _Array:
 
 def _described(argument):
     interface = getattr(argument, "__cuda_array_interface__", None)
-    return argument if interface is None else _Array(interface)
+    if interface is None:
+        return argument
+    import numpy  # as Numba does
+
+    return _Array(argument, interface, numpy)
 
 
 def watch_launches(dispatcher):

@@ -42,6 +42,7 @@ def _replace_torch_allocator(torch):
     allocator = memory.CUDAPluggableAllocator("libcuda.so.1", "moat_torch_alloc", "moat_torch_free")
     memory.change_current_allocator(allocator)
     _empty_statistics(getattr(torch, "_C", None))
+    moat_link.torch_allocates = True
     return None  # libmoat.so says so when it is first called
 
 
@@ -74,12 +75,14 @@ _LAUNCHER = "torch._inductor.runtime.static_triton_launcher"
 _OLD_LAUNCHER = "torch._inductor.runtime.static_cuda_launcher"
 _HEURISTICS = "torch._inductor.runtime.triton_heuristics"
 _BENCHMARKS = "torch._inductor.runtime.benchmarking"
+_GRAPHS = "torch._inductor.cudagraph_trees"
 
 # The word in MOAT_PYTHON, the module, what is done to it once it is imported, and what the report says if
 # that fails.
 _WISHES = (
     ("torch-alloc", "torch", _replace_torch_allocator, "torch keeps its own allocator"),
     ("torch-ops", "torch", _by("moat_torch", "replace_operators"), "PyTorch's operators are not replaced"),
+    ("torch-alloc", _GRAPHS, _by("moat_torch_graphs", "keep_memory"), "torch.compile records no graphs"),
     ("unpool", "cupy", _unpool_cupy, "cupy keeps its own allocator"),
     ("ptx-anew", "cupy", _compile_cupy_anew, "no PTX of what is in CuPy's cache"),
     ("ptx", _KERNELS, _by("moat_triton", "keep_ptx"), "no PTX of Triton's kernels"),

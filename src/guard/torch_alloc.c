@@ -20,6 +20,9 @@ enum { DEVICES = 64 };
 // Compared by address: memory that a graph may use whenever it runs.
 static const char graph_memory[] = "memory of a CUDA graph";
 
+// Whether what this thread allocates is memory of a graph that will be captured.
+static __thread bool keeps __attribute__((tls_model("initial-exec")));
+
 void torch_alloc_note(void)
 {
     static const struct {
@@ -111,7 +114,7 @@ static bool is_capturing(CUstream stream)
 static CUresult allocate(CUdeviceptr *p, size_t size, CUstream stream)
 {
     CUcontext context = NULL;
-    if (!is_capturing(stream))
+    if (!keeps && !is_capturing(stream))
         return hook_cuMemAlloc_v2(p, size);
     CUresult r = guard.real.cuMemAlloc_v2(p, size);
     guard.real.cuCtxGetCurrent(&context);
@@ -162,6 +165,11 @@ __attribute__((visibility("default"))) void *moat_torch_alloc(ssize_t size, int 
         return NULL;
     }
     return (void *)(uintptr_t)p;
+}
+
+__attribute__((visibility("default"))) void moat_torch_keep(int keep)
+{
+    keeps = keep;
 }
 
 static bool is_graphs(uint64_t pointer)

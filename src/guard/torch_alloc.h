@@ -18,6 +18,11 @@ void torch_alloc_note(void);
 void *moat_torch_alloc(ssize_t size, int device, CUstream stream);
 void moat_torch_free(void *pointer, ssize_t size, int device, CUstream stream);
 
+// Lets what the calling thread allocates from now on be memory of a CUDA graph, which stays until the process
+// ends; 0: no longer. For torch.compile, which allocates inputs of a graph before it captures the graph, and
+// gives them back after it, since PyTorch's own allocator keeps them with the graph (moat_torch_graphs.py).
+void moat_torch_keep(int keep);
+
 // Adds a sentence of the Python side to the report.
 void moat_tell_note(const char *text);
 

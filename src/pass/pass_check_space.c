@@ -100,9 +100,19 @@ bool check_reaches(const struct check_func *k, struct roots_of root, enum ptx_sp
 
 // --- what is known now -------------------------------------------------------------------------------------
 
+// Whether a statement puts 32 bits without a sign into 64, as Triton does with addresses of parameters.
+static bool widens(const struct ptx_form *form)
+{
+    enum ptx_type to = (enum ptx_type)form->types[0], from = (enum ptx_type)form->types[1];
+    return form->id == PTX_OP_CVT && form->ntypes == 2 && ptx_type_bits(to) == 64 &&
+           ptx_type_class(to) != PTX_CLASS_FLOAT && ptx_type_bits(from) == 32 &&
+           ptx_type_class(from) == PTX_CLASS_UINT;
+}
+
 // Takes one step from a value back to what it was made from: a register, or with *value REACH_NONE a symbol.
-// Returns false if it is made in another way.
-static bool step(const struct check_func *k, uint32_t *value, int64_t *offset)
+// Returns false if it is made in another way. *narrow: the steps so far lead to an address of 32 bits, which
+// a subtraction could have let wrap.
+static bool step(const struct check_func *k, uint32_t *value, int64_t *offset, bool *narrow)
 {
     const struct reach_value *v = &k->reach->value.items[*value];
     if (v->kind != REACH_DEF || v->partial)
@@ -111,12 +121,13 @@ static bool step(const struct check_func *k, uint32_t *value, int64_t *offset)
     const struct ptx_operand *from = ptx_operand(s, 1), *by = ptx_operand(s, 2);
     enum ptx_op_id op = (enum ptx_op_id)s->form->id;
     bool adds = op == PTX_OP_ADD && !s->form->flags && by && by->kind == PTX_IMM && by->sub == PTX_IMM_INT;
-    if (!adds && op != PTX_OP_MOV && op != PTX_OP_CVTA)
+    *narrow |= widens(s->form);
+    if (!adds && op != PTX_OP_MOV && op != PTX_OP_CVTA && !widens(s->form))
         return false;
     if (!from || (from->kind != PTX_REG && from->kind != PTX_SYM) || from->sub != PTX_SEL_NONE)
         return false;
     int64_t more = adds ? by->value : from->kind == PTX_SYM ? from->value : 0;
-    if (more != (int32_t)more)
+    if (more != (int32_t)more || (*narrow && more < 0))
         return false;
     *offset += more;
     *value = from->kind == PTX_SYM ? REACH_NONE
@@ -127,6 +138,7 @@ static bool step(const struct check_func *k, uint32_t *value, int64_t *offset)
 bool check_offset(const struct check_func *k, const struct check_access *a, int64_t *offset)
 {
     const struct ptx_operand *addr = a->mem.addr;
+    bool narrow = false;
     *offset = addr->value;
     if (!check_is_variable(a->root) || addr->kind != PTX_ADDR || addr->sub == PTX_BASE_NONE)
         return false;
@@ -134,7 +146,7 @@ bool check_offset(const struct check_func *k, const struct check_access *a, int6
         return true;
     uint32_t value = reach_read(k->reach, a->stmt, regs_index(k->reach->regs, addr->id));
     for (unsigned i = 0; i < MOST_STEPS && value != REACH_NONE; i++)
-        if (!step(k, &value, offset))
+        if (!step(k, &value, offset, &narrow))
             return false;
     return value == REACH_NONE;
 }

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/map.h"
 #include "base/mem.h"
@@ -68,13 +69,33 @@ static void drop_internal(char *text)
     }
 }
 
+// Removes what Numba adds to a kernel's name: [abi:v1], and its options as a long word.
+static void drop_tags(char *text)
+{
+    enum { LONG = 20 };
+    static const char start[] = "[abi:";
+    for (char *at = text; (at = strstr(at, start));) {
+        const char *tag = at + sizeof start - 1, *end = strchr(tag, ']');
+        if (!end)
+            return;
+        bool is_version = *tag == 'v' && tag[1 + strspn(tag + 1, "0123456789")] == ']';
+        bool is_options = *tag == 'c' && end - tag > LONG;
+        if (is_version || is_options)
+            memmove(at, end + 1, strlen(end + 1) + 1);
+        else
+            at++;
+    }
+}
+
 // Demangles a name into the arena. Returns NULL if it is not mangled, or if out of memory.
 static const char *compute(struct demangler *d, const char *name)
 {
     int status = 0;
     char *text = load(d) ? d->function(name, NULL, NULL, &status) : NULL;
-    if (text)
+    if (text) {
         drop_internal(text);
+        drop_tags(text);
+    }
     struct str copy = text ? arena_str(&d->arena, (struct str){text, strlen(text) + 1}) : (struct str){0};
     free(text);
     return copy.ptr;

@@ -26,6 +26,10 @@ static void good_names(void **state)
     assert_string_equal(demangle_name(&with, "_ZN20_INTERNAL_5a_4_b_cu_9atomicAddEPii"),
                         "atomicAdd(int*, int)");
     assert_string_equal(demangle_name(&with, "_ZN11x_INTERNAL_1fEv"), "x_INTERNAL_::f()");
+    // What Numba adds to names is no part of the function's; other tags are.
+    assert_string_equal(demangle_name(&with, "_ZN8__main__4histB2v1B26cw51cXTLSUwv1sDUaKthqaNgoKEx"),
+                        "__main__::hist(long long)");
+    assert_string_equal(demangle_name(&with, "_Z1fB5cxx11B2vxi"), "f[abi:cxx11][abi:vx](int)");
     demangle_free(d);
 }
 

@@ -132,9 +132,8 @@ static void put_place(struct text *o, const struct tensor_label *l, uint64_t add
 {
     int64_t index[TENSOR_LABEL_DIMENSIONS];
     if (address < l->address) {
-        uint64_t bytes = l->address - address;
-        put(o, "the access is %llu elements before its first",
-            (unsigned long long)((bytes + l->element - 1) / l->element));
+        uint64_t n = (l->address - address + l->element - 1) / l->element;
+        put(o, "the access is %llu element%s before its first", (unsigned long long)n, n == 1 ? "" : "s");
         return;
     }
     index_of(l, (address - l->address) / l->element, index);

@@ -42,7 +42,7 @@ static void good_places(void **state)
          "index [25, 0], outside of it");
     says(BASE + 4004, "at index [25, 1], outside");
     says(BASE + 4 * 83, "inside of it, at index [2, 3]");
-    says(BASE - 4, "is 1 elements before its first");
+    says(BASE - 4, "is 1 element before its first");
     says(BASE - 5, "is 2 elements before its first");
 }
 

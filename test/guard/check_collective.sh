@@ -15,6 +15,8 @@ lacks() {  # lacks NAME: prints what a report should show and does not
         echo 'the thread is not named'
     grep -q '^launched by cuLaunchKernel' "$T/log" || echo 'the launch is not shown'
     [[ $found != heap-* ]] || grep -q '^allocated by' "$T/log" || echo 'no allocation'
+    # A copy writes to its other end.
+    ! grep -q 'the same line also writes to this address' "$T/log" || echo 'it is said to write there, too'
 }
 
 list_cases "$T/check_collective"

@@ -52,7 +52,22 @@ launch=$(grep -n 'line of the launch' $program | cut -d: -f1)
 watch --mode=api -- bad_read
 check 97 "heap-buffer-overflow on device 0 .*numba_cases.py:$load\$" 'the kernel'
 check 97 "#0 bad_read .*numba_cases.py:$launch\$" 'the launch'
-check 97 'argument a: f4, shape \[1000\], strides \[1\]; the access is at index \[4194304\]' 'the array'
+check 97 'argument a: float32, shape \[1000\], strides \[1\]; the access is at index \[4194304\]' 'the array'
 check 97 '^FAIL bad_read CudaAPIError .*ILLEGAL_ADDRESS' "Numba's own exception"
+
+# Under check, which is the mode without options.
+watch -- bad_shared
+line=$(grep -n 'line of the bad shared load' $program | cut -d: -f1)
+launch=$(grep -n 'line of the shared launch' $program | cut -d: -f1)
+check 97 "^SUMMARY: moat: shared-buffer-overflow .*numba_cases.py:$line in .*::add_up\(Array" 'shared memory'
+check 97 "#0 _sum_of_blocks .*numba_cases.py:$launch\$" 'shared memory: the launch'
+check 97 'bytes after the shared variable .* of 512 bytes' 'shared memory: the array'
+watch -- bad_atomic
+line=$(grep -n 'line of the bad atomic' $program | cut -d: -f1)
+check 97 "^SUMMARY: moat: heap-buffer-overflow .*numba_cases.py:$line in .*::count\(Array" 'an atomic'
+check 97 'is `table`, argument bins: int32, shape \[16\], strides \[1\]; .* index \[16\], outside' 'its array'
+watch -- good_shared good_atomic
+check 0 '^ok good_atomic' 'their twins'
+check 0 'moat: 0 errors' 'their twins are silent'
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -189,6 +189,57 @@ def bad_read():
     cuda.synchronize()
 
 
+def _sum_of_blocks(limit):
+    """Halves that overlap if the limit is larger than a block: its threads leave the shared array."""
+
+    @cuda.jit(lineinfo=True)
+    def add_up(a, out, limit):
+        tile = cuda.shared.array(128, dtype=float32)
+        t = cuda.threadIdx.x
+        tile[t] = a[cuda.grid(1)]
+        cuda.syncthreads()
+        half = 64
+        while half > 0:
+            if t < half or limit > 128:
+                tile[t] += tile[t + half]  # line of the bad shared load
+            cuda.syncthreads()
+            half //= 2
+        if t == 0:
+            cuda.atomic.add(out, 0, tile[0])
+
+    out = cuda.to_device(np.zeros(1, dtype=np.float32))
+    add_up[8, 128](cuda.to_device(np.ones(1024, dtype=np.float32)), out, limit)  # line of the shared launch
+    assert limit > 128 or out.copy_to_host()[0] == 1024
+
+
+def bad_shared():
+    _sum_of_blocks(200)
+
+
+def good_shared():
+    _sum_of_blocks(100)
+
+
+def _count(kinds):
+    @cuda.jit(lineinfo=True)
+    def count(values, bins):
+        i = cuda.grid(1)
+        if i < values.size:
+            cuda.atomic.add(bins, values[i], 1)  # line of the bad atomic
+
+    table = cuda.to_device(np.zeros(16, dtype=np.int32))
+    count[8, 128](cuda.to_device(np.arange(N) % kinds), table)
+    assert table.copy_to_host().sum() == N - N // 17 * (kinds == 17)
+
+
+def bad_atomic():
+    _count(17)
+
+
+def good_atomic():
+    _count(16)
+
+
 def main(names):
     cases = names or [name for name in globals() if name.startswith("case_")]
     failed = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""torch.compile against the CPU, forward and backward: torch_compiled.py transformer|cnn [MODE]."""
+"""torch.compile against the CPU, forward and backward: torch_compiled.py transformer|cnn|paths [MODE]."""
 
 import copy
 import sys
@@ -36,8 +36,38 @@ def step(call, model, x, y):
     return loss.item(), [p.grad.detach().cpu().clone() for p in model.parameters()]
 
 
+def paths(mode):
+    """Graphs of functions that run in one order and then in another: a graph is recorded behind one that is
+    replayed, whose results are still used."""
+
+    def first(x):
+        return (x @ x).relu() + 1
+
+    def second(x):
+        return (x * 3).softmax(1) @ x
+
+    def third(x):
+        return x.sum(1, keepdim=True) - x
+
+    f, g, h = (torch.compile(function, mode=mode) for function in (first, second, third))
+    for n in range(6):
+        x = torch.randn(16, 16)
+        torch.compiler.cudagraph_mark_step_begin()
+        results = [f(x.cuda())]
+        results.append((g if n < 3 else h)(results[0]))
+        a = first(x)
+        for found, expected in zip(results, (a, (second if n < 3 else third)(a))):
+            if not torch.allclose(found.cpu(), expected, rtol=1e-4, atol=1e-4):
+                print("WRONG", n)
+                return True
+    print("right")
+    return False
+
+
 def main(which, mode=None):
     torch.manual_seed(0)
+    if which == "paths":
+        return paths(mode)
     model, x, y = {
         "transformer": lambda: (Transformer(), torch.randint(0, 50, (2, 16)), torch.randint(0, 50, (2, 16))),
         "cnn": lambda: (Cnn(), torch.randn(4, 3, 16, 16), torch.randint(0, 10, (4,))),
