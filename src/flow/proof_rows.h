@@ -481,7 +481,7 @@ static const struct row rows[] = {
          "%r4") "shl.b32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %n; "
                 "@%p1 bra L;\n",
      1, 32, INT32_MAX, 0, 0, UNKNOWN(CARRIED)},
-    {"number flipped by itself", "xor.b32 %r5, %n, %n;\n" STORE("%r5"), 1, 32, -1, 0, 0, BOUNDED, 0, 3},
+    {"number flipped by itself", "xor.b32 %r5, %n, %n;\n" STORE_U("%r5"), 1, 32, -1, 0, 0, BOUNDED, 0, 3},
     {"counter through 64 bits and back",
      "mov.u32 %r3, %i; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
          "%r3") "cvt.s64.s32 %d3, %r3; cvt.u32.u64 %r4, %d3; add.s32 %r3, %r4, 32; bra L;\n",

@@ -182,3 +182,51 @@ p0, p1, ... are the parameters of a kernel, in their order
 $ moat ptx print --dump-after=roots $T/malformed.ptx > $T/log
 2> moat: error: $T/malformed.ptx: module 1: an instruction lacks operands; `moat ptx verify` says which
 [status 2]
+
+# Two buffers that a loop swaps: each must contain what is touched.
+$ cat > $T/turns.ptx <<'END'
+> .version 8.5
+> .target sm_90
+> .address_size 64
+> .visible .entry turns(.param .u64 a, .param .u64 b, .param .u32 n)
+> {
+>   .reg .pred %p<2>;
+>   .reg .b32 %r<4>;
+>   .reg .b64 %rd<9>;
+>   ld.param.u64 %rd1, [a];
+>   ld.param.u64 %rd2, [b];
+>   ld.param.u32 %r1, [n];
+>   cvta.to.global.u64 %rd3, %rd1;
+>   cvta.to.global.u64 %rd4, %rd2;
+>   mov.u32 %r2, %tid.x;
+>   mul.wide.u32 %rd5, %r2, 4;
+> Turn:
+>   add.s64 %rd6, %rd3, %rd5;
+>   st.global.u32 [%rd6], %r1;
+>   mov.u64 %rd7, %rd3;
+>   mov.u64 %rd3, %rd4;
+>   mov.u64 %rd4, %rd7;
+>   add.s32 %r1, %r1, -1;
+>   setp.gt.s32 %p1, %r1, 0;
+>   @%p1 bra Turn;
+>   ret;
+> }
+> END
+$ moat ptx explain $T/turns.ptx
+turns: 1 access: 1 bounded
+  PTX:18    bounded  writes 4 bytes at (p0 or p1) + 4*threadIdx.x
+
+total: 1 access: 1 bounded; every access bounded in 1 of 1 kernel
+p0, p1, ... are the parameters of a kernel, in their order
+$ moat ptx explain $T/turns.ptx --launch 'turns<<<1,64>>>(*256,*256,9)'
+turns: 1 access: 1 inside
+  PTX:18    inside  writes at most p0 or p1[0 .. 255] of 256 bytes
+
+$ moat ptx explain $T/turns.ptx --launch 'turns<<<1,64>>>(*256,*252,9)'
+turns: 1 access: 1 maybe outside
+  PTX:18    maybe outside  writes at most p0 or p1[0 .. 255]: needs 256 bytes, the buffer has 252
+
+$ moat ptx explain --format=json $T/turns.ptx | grep -A2 '"root"' | tr -d '\t'
+"root":{
+"kind":"choice",
+"parameters":[0, 1]
