@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The variant of a kernel in which accesses are masked: KFENCE_PREFIX NAME. It is launched where all
-// parameters that addresses of global memory are computed from point into the partition; a right access by one
-// of them stays in its buffer, so that the mask changes nothing. Other accesses of global memory, by pointers
-// from memory or to variables, are compared as in the kernel itself.
+// parameters that addresses of global memory are computed from point into the partition; a right access by
+// one of them stays in its buffer, so that the mask changes nothing. Other accesses of global memory, by
+// pointers from memory or to variables, are compared as in the kernel itself.
 //
 //   a predicate notes that the upper half of the pointer is not that of an address in the partition
 //   the upper half = that of the base, if the predicate is set
