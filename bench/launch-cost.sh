@@ -1,21 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What --mode=check adds to a launch, with proofs and without (bench/launch_cost.py). On a GPU if there is
-# one, otherwise on the CPU device. GUARD_BENCH_SETS of processes take turns GUARD_BENCH_ROUNDS times.
-# SECTION=FILE: writes the tables there instead of into doc/results.md.
+# What --mode=check adds to a launch, with proofs and without (bench/launch_cost.py); LAUNCH_MODE=fence: what
+# --mode=fence adds. On a GPU if there is one, otherwise on the CPU device. GUARD_BENCH_SETS of processes take
+# turns GUARD_BENCH_ROUNDS times. SECTION=FILE: writes the tables there instead of into doc/results.md.
 set -eu
 here=$(dirname "$0")
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 device=cpu where='the CPU device'
 ! nvidia-smi -L >/dev/null 2>&1 || { device=gpu where='the GPU'; }
+mode=${LAUNCH_MODE:-check}
 {
-    echo '## What check mode adds to a launch'
+    echo "## What $mode mode adds to a launch"
     echo
     "$here/machine"
     echo "On $where."
     python3 "$here/launch_cost.py" "$MOAT" "$BUILD/bench/launch_cost" $device "${GUARD_BENCH_SETS:-9}" \
-        "${GUARD_BENCH_ROUNDS:-60}"
+        "${GUARD_BENCH_ROUNDS:-60}" "$mode"
 } >"$T/section"
 cat "$T/section"
-"$here/finish" "check-launch-$device" "$T/section"
+"$here/finish" "$mode-launch-$device" "$T/section"

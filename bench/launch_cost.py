@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# launch_cost.py MOAT PROGRAM DEVICE SETS ROUNDS: what --mode=check adds to a launch, over --mode=pages, whose
-# layout it has. PROGRAM is bench/launch_cost.c; SETS sets of processes take turns ROUNDS times.
+# launch_cost.py MOAT PROGRAM DEVICE SETS ROUNDS MODE: what a mode adds to a launch: check over --mode=pages,
+# whose layout it has, fence over --mode=api. PROGRAM is bench/launch_cost.c; SETS sets of processes take turns
+# ROUNDS times.
 import statistics
 import sys
 
@@ -10,9 +11,11 @@ moat, program, device, sets, rounds = sys.argv[1:4] + [int(word) for word in sys
 NAMES = {'empty': 'a kernel without accesses',
          'proved': '`c[i] = a[i] + b[i]`, `i < n`, proved and remembered',
          'evaluated': 'the same, another `n` each time: evaluated',
-         'in_part': '`c[i] = b[a[i]]`: proved in part'}
-PAGES, ON, OFF = range(3)
-WAYS = [['--mode=pages'], ['--mode=check'], ['--mode=check', '--proofs=off']]
+         'in_part': '`c[i] = b[a[i]]`: %s' % ('proved in part' if sys.argv[6] == 'check' else 'not proved')}
+BASE, ON, OFF = range(3)
+mode = sys.argv[6]
+base = {'check': 'pages', 'fence': 'api'}[mode]
+WAYS = [['--mode=' + base], ['--mode=' + mode], ['--mode=' + mode, '--proofs=off']]
 WARM = 5
 
 figures = {name: [] for name in NAMES}
@@ -31,10 +34,10 @@ print('%d sets of processes, one for each way, take turns: %d times 64 launches 
       ' launch.' % (sets, rounds))
 for title, way in (('With proofs:', ON), ('Without proofs (`--proofs=off`):', OFF)):
     print('\n%s\n' % title)
-    print('| launch | under `--mode=pages` ns | average added ns | median | worst | 95% confidence |')
+    print('| launch | under `--mode=%s` ns | average added ns | median | worst | 95%% confidence |' % base)
     print('| --- | ---: | ---: | ---: | ---: | ---: |')
     for name, what in NAMES.items():
-        added = turns.added(figures[name], PAGES, way)
+        added = turns.added(figures[name], BASE, way)
         print('| %s | %.0f | %.0f | %.0f | %.0f | %.0f to %.0f |' % (
-            (what, turns.plain(figures[name], PAGES), statistics.fmean(added), statistics.median(added),
-             max(added)) + turns.interval(figures[name], PAGES, way)))
+            (what, turns.plain(figures[name], BASE), statistics.fmean(added), statistics.median(added),
+             max(added)) + turns.interval(figures[name], BASE, way)))
