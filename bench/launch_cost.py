@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # launch_cost.py MOAT PROGRAM DEVICE SETS ROUNDS MODE: what a mode adds to a launch: check over --mode=pages,
-# whose layout it has, fence over --mode=api. PROGRAM is bench/launch_cost.c; SETS sets of processes take turns
-# ROUNDS times.
+# whose layout it has, fence over --mode=api. PROGRAM is bench/launch_cost.c; SETS sets of processes take
+# turns ROUNDS times.
 import statistics
 import sys
 
