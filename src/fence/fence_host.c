@@ -249,18 +249,20 @@ static CUresult make_state(struct fence_device *d, struct context *ctx)
     struct error_ring_writer writer;
     const struct kfence_object *objects = fence_objects_table(context_number(ctx));
     uint64_t silent = guard.options.fence_silent, low = UINT64_MAX;
-    CUresult r = real->cuMemHostAlloc(&p, error_ring_bytes(KFENCE_RING),
-                                      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    const size_t bytes = error_ring_bytes(KFENCE_RING), all = bytes + KFENCE_NOTES * sizeof *d->notes;
+    CUresult r = real->cuMemHostAlloc(&p, all, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
     if (r)
         return r;
     d->ring = p;
-    memset(p, 0, error_ring_bytes(KFENCE_RING));
+    memset(p, 0, all);
+    d->notes = (uint32_t *)((char *)p + bytes);
     error_ring_reader_start(&d->reader, d->ring, KFENCE_RING);
     r = real->cuMemHostGetDevicePointer_v2(&ring, p, 0);
     if (!r)
         r = real->cuMemAlloc_v2(&d->state, sizeof(struct kfence_state));
     if (!r)
         r = context_fill(ctx, d->state, 0, sizeof(struct kfence_state));
+    d->notes_at = ring + bytes;
     error_ring_writer_start(&writer, ring, KFENCE_RING);
     const struct context_copy copies[] = {
         {d->state + offsetof(struct kfence_state, errors), &writer, sizeof writer},
@@ -376,6 +378,8 @@ static bool set_variables(struct context *ctx, CUcontext context, struct fence_d
             continue;
         struct kfence_module value = {.state = d->state,
                                       .number = m->number,
+                                      .notes = d->notes_at,
+                                      .tag = KFENCE_TAG(m->number),
                                       .longest = (uint64_t)guard.options.fence_watchdog * 1000000000u};
         fence_partition_describe(p, &value);
         CUresult r = set_variable(ctx, row, &value);
@@ -474,6 +478,19 @@ const struct pass_check *fence_host_sites(uint64_t number)
     for (struct modules_row *row = all; row; row = row->more[client]) {
         const struct module *m = row->data[client];
         found = m->number == number ? m->sites : found;
+    }
+    modules_give(client, all);
+    return found;
+}
+
+uint64_t fence_host_tagged(uint32_t note)
+{
+    uint64_t found = 0;
+    struct modules_row *all = modules_take_all(client);
+    for (struct modules_row *row = all; row; row = row->more[client]) {
+        uint64_t number = ((const struct module *)row->data[client])->number;
+        if (KFENCE_TAG(number) == (note & KFENCE_TAG(UINT64_MAX)) && number > found)
+            found = number;
     }
     modules_give(client, all);
     return found;

@@ -21,9 +21,12 @@ struct fence_device {
     CUdeviceptr state;  // a struct kfence_state
     struct error_ring *ring;
     struct error_ring_reader reader;
-    unsigned table;       // the one that holds
-    uint64_t version;     // of that table
-    uint64_t generation;  // of the partition, when the modules' variables were set
+    uint32_t *notes;       // behind the ring: KFENCE_NOTES words, which kernels may write at any time
+    CUdeviceptr notes_at;  // on the device
+    uint64_t noted[64];    // a bit for each note that was reported, by a hash
+    unsigned table;        // the one that holds
+    uint64_t version;      // of that table
+    uint64_t generation;   // of the partition, when the modules' variables were set
 };
 
 int fence_host_start(void);  // 0 or -ENOMEM
@@ -44,6 +47,8 @@ void fence_host_module_ends(const void *handle, bool ending);
 void fence_host_module_gone(const void *handle);
 // Returns what is known of a module's sites by its number; NULL: unknown. Requires the lock, as f below has.
 const struct pass_check *fence_host_sites(uint64_t number);
+// Returns the number of the latest module that has the tag of a note; 0: none.
+uint64_t fence_host_tagged(uint32_t note);
 
 // For fence_handles.c: calls f with the lock held; returns a context's state, NULL if there is none; finds
 // the range outside of the partitions that memory is in. The latter two require the lock.

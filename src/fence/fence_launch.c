@@ -194,7 +194,8 @@ static void launch_bare(const struct launch_call *l)
     launch_call_refuse(l, CUDA_ERROR_NOT_PERMITTED);
 }
 
-// Whether all parameters from which the variant computes what it masks point into the partition.
+// Whether all parameters from which the variant computes what it masks point into the partition, and are
+// aligned as the variant counts on.
 static bool is_inside(const struct launch_call *l, const struct pass_check_kernel *about)
 {
     const struct pass_check_variant *v = &about->full;
@@ -207,7 +208,7 @@ static bool is_inside(const struct launch_call *l, const struct pass_check_kerne
         if (size < sizeof pointer || offset > size - sizeof pointer)
             return false;
         memcpy(&pointer, (const char *)bytes + offset, sizeof pointer);
-        if (!fence_memory_is_here(pointer))
+        if (pointer % v->pairs[i].align || !fence_memory_is_here(pointer))
             return false;
     }
     return true;

@@ -234,4 +234,5 @@ void fence_partition_describe(const struct fence_partition *p, struct kfence_mod
     m->outside = ~m->mask;
     m->sink = p->base + p->size - ZONE / 2;
     m->pages = p->size >> 21;
+    m->last = p->base + m->mask;
 }

@@ -14,6 +14,7 @@
 #include "core/own_thread.h"
 #include "fence/fence_client.h"
 #include "fence/fence_host.h"
+#include "kfence/kfence_word.h"
 #include "launch/kernel_fault.h"
 #include "launch/launch_ring.h"
 #include "rewrite/site_place.h"
@@ -105,10 +106,14 @@ static void describe(struct guard_finding *f, const struct error_ring_record *r)
         break;
     case KFENCE_MASKED:
     case KFENCE_SKEWED:
-        f->type = r->kind == KFENCE_MASKED ? REPORT_WILD_ACCESS : REPORT_MISALIGNED;
+    case KFENCE_LEFT_SHARED:
+        f->type = r->kind == KFENCE_MASKED   ? REPORT_WILD_ACCESS
+                  : r->kind == KFENCE_SKEWED ? REPORT_MISALIGNED
+                                             : REPORT_SHARED_OVERFLOW;
         f->nowhere = true;
+        f->thread_known = false;
         f->access = REPORT_NO_ACCESS;
-        f->note = "contained: found when the thread ended; --fence=check says which access it was";
+        f->note = "contained: found when a thread ended; --fence=check says which access and thread it was";
         break;
     case KFENCE_OUT_OF_LOCAL:
         f->type = REPORT_LOCAL_OVERFLOW;
@@ -188,18 +193,62 @@ static void report(const struct error_ring_record *r, const struct context *ctx)
     guard_report_finding(&f);
 }
 
+static void take_record(const struct error_ring_record *r, const struct context *ctx)
+{
+    int none = CUDA_SUCCESS;
+    atomic_fetch_add_explicit(&records, 1, memory_order_relaxed);
+    if (guard.options.on_error != OPTION_ON_ERROR_SKIP)
+        atomic_compare_exchange_strong_explicit(&contained, &none, (int)result_of(r->kind),
+                                                memory_order_relaxed, memory_order_relaxed);
+    report(r, ctx);
+}
+
 static void take(struct fence_device *d, struct context *ctx)
 {
     struct error_ring_record r;
-    while (error_ring_take(&d->reader, &r)) {
-        int none = CUDA_SUCCESS;
-        if (r.client != ERROR_RING_FENCE || !r.kind || r.kind >= KFENCE_KINDS)
-            continue;
-        atomic_fetch_add_explicit(&records, 1, memory_order_relaxed);
-        if (guard.options.on_error != OPTION_ON_ERROR_SKIP)
-            atomic_compare_exchange_strong_explicit(&contained, &none, (int)result_of(r.kind),
-                                                    memory_order_relaxed, memory_order_relaxed);
-        report(&r, ctx);
+    while (error_ring_take(&d->reader, &r))
+        if (r.client == ERROR_RING_FENCE && r.kind && r.kind < KFENCE_KINDS)
+            take_record(&r, ctx);
+}
+
+// --- notes of masks ----------------------------------------------------------------------------------------
+
+static bool has_note(const struct fence_device *d)
+{
+    uint32_t any = 0;
+    // Relaxed: a note is one word.
+    for (unsigned i = 0; i < KFENCE_NOTES; i++)
+        any |= __atomic_load_n(&d->notes[i], __ATOMIC_RELAXED);
+    return any;
+}
+
+static void take_note(struct fence_device *d, struct context *ctx, uint32_t note)
+{
+    static const enum kfence_kind kinds[KFENCE_NOTE_KINDS] = {
+        [KFENCE_NOTE_MASKED] = KFENCE_MASKED,
+        [KFENCE_NOTE_SKEWED] = KFENCE_SKEWED,
+        [KFENCE_NOTE_OUT_OF_SHARED] = KFENCE_LEFT_SHARED,
+    };
+    uint64_t bit = kfence_hash(note) % (64 * 64), *seen = &d->noted[bit / 64];
+    struct error_ring_record r = {
+        .client = ERROR_RING_FENCE,
+        .kind = kinds[note / KFENCE_NOTE_SITES % KFENCE_NOTE_KINDS],
+        .site = note % KFENCE_NOTE_SITES == KFENCE_NOTE_SITES - 1 ? UINT32_MAX : note % KFENCE_NOTE_SITES,
+        .payload = {0, fence_host_tagged(note)},
+    };
+    if (!r.kind || guard.options.fence_silent || *seen >> bit % 64 & 1)
+        return;
+    *seen |= 1ull << bit % 64;
+    guard_count(GUARD_FENCE_FAULTS);
+    take_record(&r, ctx);
+}
+
+static void take_notes(struct fence_device *d, struct context *ctx)
+{
+    for (unsigned i = 0; i < KFENCE_NOTES; i++) {
+        uint32_t note = __atomic_exchange_n(&d->notes[i], 0, __ATOMIC_RELAXED);
+        if (note)
+            take_note(d, ctx, note);
     }
 }
 
@@ -210,6 +259,8 @@ static void read_one(struct fence_device *d, struct context *ctx, void *all)
     // Acquire: as in error_ring_take, which looks again.
     if (*(bool *)all || __atomic_load_n(&next->sequence, __ATOMIC_ACQUIRE) == r->taken + 1)
         take(d, ctx);
+    if (has_note(d))
+        take_notes(d, ctx);
 }
 
 void fence_report_read(bool all)

@@ -5,9 +5,9 @@
 //   pass_fence inserts      quick test: do the high bits of the address equal those of the partition?
 //     outside ──▶ KFENCE_FIND   is it in a further range, or in another space? else it is recorded, and the
 //                           access goes to the sink
-//   a kernel with the mask  address = (address & mask) | base, and a register notes that it had to act
-//     at the end ──▶ KFENCE_NOTE   records that
 //     records ──▶ the error ring (client ERROR_RING_FENCE) ──▶ src/fence reports
+//   a kernel with the mask  a predicate notes that an address is outside; its upper half becomes the base's
+//     at the end ──▶ a word that the thread writes itself ──▶ src/fence reports
 //
 // The partition. `size` bytes of addresses, a power of two and at least 4 GiB, at a multiple of the largest
 // size that it can grow to. Every address in it is mapped, to a buffer's memory or to a sink, and so are
@@ -60,7 +60,29 @@ struct kfence_module {
     uint64_t number;   // of the module, for records; never 0
     uint64_t pages;    // of 2 MiB in the partition
     uint64_t longest;  // nanoseconds that a thread may be in a loop; 0: none is looked at
+    uint64_t notes;    // of KFENCE_NOTES words
+    uint64_t tag;      // KFENCE_TAG of the module
+    uint64_t last;     // base + mask
 };
+
+// --- notes of masks ----------------------------------------------------------------------------------------
+
+// What a thread of a masked variant leaves when it ends, if a mask had to act: KFENCE_TAG of the module, with
+// the kind and the site of the kernel. It writes the word itself, and calls nothing: a kernel that calls
+// functions needs their registers, and one that says which thread it was keeps that in registers to its end.
+// The place is that of the site, modulo KFENCE_NOTES; a later note replaces one that the host has not read.
+// The words are in host memory.
+enum { KFENCE_NOTES = 8, KFENCE_NOTE_SITES = 1 << 18, KFENCE_NOTE_NUMBERS = 1 << 12 };
+enum kfence_note_kind {
+    KFENCE_NOTE_MASKED = 1,     // a pointer was outside of the partition
+    KFENCE_NOTE_SKEWED,         // an access was not aligned
+    KFENCE_NOTE_OUT_OF_SHARED,  // an address was outside of the block's shared memory
+    KFENCE_NOTE_KINDS,          // a power of two
+};
+#define KFENCE_TAG(number) ((uint32_t)(number) % KFENCE_NOTE_NUMBERS * KFENCE_NOTE_SITES * KFENCE_NOTE_KINDS)
+// The last site stands for all that have no number.
+#define KFENCE_NOTE_OF(kind, site) \
+    ((uint32_t)(kind)*KFENCE_NOTE_SITES + ((site) < KFENCE_NOTE_SITES ? (site) : KFENCE_NOTE_SITES - 1))
 
 // --- the state, in device memory outside of the partition --------------------------------------------------
 
@@ -91,7 +113,7 @@ enum { KFENCE_MAP_WORDS = 16 };
 
 struct kfence_state {
     struct error_ring_writer errors;
-    uint64_t faults;               // accesses that left, and threads that noted one
+    uint64_t faults;               // accesses that left
     uint64_t silent;               // 1: nothing is recorded
     uint64_t current;              // device address of the table that holds
     uint64_t heap_low, heap_high;  // the lowest byte of blocks that malloc gave, and where the highest ends
@@ -105,8 +127,7 @@ struct kfence_state {
 
 // (.param .b64 what, .param .b64 address) returns the address to access instead, often the same.
 #define KFENCE_FIND "moat_fence_find"
-// (.param .b64 what, .param .b64 bits): a thread ends whose mask had to act: the lower half of the bits, or
-// whose accesses were not aligned: the upper half. With a KFENCE_KIND in `what`, a record of that kind.
+// (.param .b64 what, .param .b64 address): a record of the KFENCE_KIND in `what`.
 #define KFENCE_NOTE "moat_fence_note"
 // (.param .b64 what, .param .b64 address) for an address in shared memory outside of the launch's bytes.
 #define KFENCE_SHARED "moat_fence_shared"
@@ -132,19 +153,20 @@ enum kfence_flags {
 enum kfence_kind {
     KFENCE_LEFT = 1,    // the address is in no range that the kernel may access
     KFENCE_MISALIGNED,  // KFENCE_ALIGNED
-    KFENCE_MASKED,      // a thread's mask had to act; `site` is the function, address the bits that differed
+    KFENCE_MASKED,      // KFENCE_NOTE_MASKED; `site` is the kernel
     KFENCE_OUT_OF_SHARED,
-    KFENCE_SKEWED,   // as KFENCE_MASKED, of accesses that were not aligned
+    KFENCE_SKEWED,   // KFENCE_NOTE_SKEWED
     KFENCE_TRAPPED,  // a trap, or what would have been one
     KFENCE_OUT_OF_LOCAL,
-    KFENCE_STACK_FULL,  // a call that the stack has no room for
-    KFENCE_BAD_CALL,    // address: the pointer, to no function that may be called through it
-    KFENCE_BAD_HANDLE,  // address: the handle of no texture or surface
-    KFENCE_BAD_MAP,     // address: that of a tensor map that no call has encoded for memory of the program
-    KFENCE_BAD_STRIDE,  // address: elements
-    KFENCE_BAD_SIZE,    // address: bytes of a bulk copy, which must be a multiple of 16
-    KFENCE_REFUSED,     // an instruction that cannot be fenced
-    KFENCE_ENDLESS,     // a loop has run longer than --fence-watchdog allows
+    KFENCE_STACK_FULL,   // a call that the stack has no room for
+    KFENCE_BAD_CALL,     // address: the pointer, to no function that may be called through it
+    KFENCE_BAD_HANDLE,   // address: the handle of no texture or surface
+    KFENCE_BAD_MAP,      // address: that of a tensor map that no call has encoded for memory of the program
+    KFENCE_BAD_STRIDE,   // address: elements
+    KFENCE_BAD_SIZE,     // address: bytes of a bulk copy, which must be a multiple of 16
+    KFENCE_REFUSED,      // an instruction that cannot be fenced
+    KFENCE_ENDLESS,      // a loop has run longer than --fence-watchdog allows
+    KFENCE_LEFT_SHARED,  // KFENCE_NOTE_OUT_OF_SHARED
     KFENCE_KINDS,
 };
 

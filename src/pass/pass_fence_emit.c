@@ -183,10 +183,13 @@ static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem 
 static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row,
                      unsigned number)
 {
+    while (k->plan && k->next < k->plan->len && k->plan->items[k->next].stmt < at)
+        k->next++;  // of a statement that ends the thread
     const struct fence_masked *m = k->plan && k->next < k->plan->len ? &k->plan->items[k->next] : NULL;
     if (m && m->stmt == at && m->row == number) {
         k->next++;
-        return fence_mask(k, at, mem, row);
+        fence_mask(k, m, mem);
+        return 0;
     }
     uint32_t site, align = fence_alignment(mem), to = k->to[row], width;
     if (fence_is_shared(mem))
@@ -311,7 +314,6 @@ int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fe
     struct fence_func k = {.k = all,
                            .f = f,
                            .plan = plan,
-                           .run = 1,
                            .locals = &all->locals[index],
                            .deep = all->deep[index],
                            .frame = PTX_NONE};
@@ -320,8 +322,6 @@ int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fe
     registers(&k);
     int err = plan ? fence_mask_ends(&k) : 0;
     for (uint32_t i = 0; i < k.f->nstmts && !err; i++) {
-        if (plan)
-            fence_mask_forget(&k, i);
         if (k.f->stmts[i].kind == PTX_INSN)
             err = fence_stmt(&k, i);
         if (!err)

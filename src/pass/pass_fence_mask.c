@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: MIT
 // The variant of a kernel in which accesses are masked: KFENCE_PREFIX NAME. It is launched where all
-// parameters that such accesses are computed from point into the partition; a right access by one of them
-// stays in its buffer, so that the mask changes nothing. Other accesses, by pointers from memory or to
-// variables, are compared as in the kernel itself.
+// parameters that addresses of global memory are computed from point into the partition; a right access by
+// one of them stays in its buffer, so that the mask changes nothing. Other accesses of global memory, by
+// pointers from memory or to variables, are compared as in the kernel itself.
 //
-//   the upper half of the pointer = (upper half & mask) | base
-//   the lower half is made a multiple of the width
-//   noted |= what this has changed; where the thread ends, KFENCE_NOTE if it is not 0
+//   a predicate notes that the upper half of the pointer is not that of an address in the partition
+//   the upper half = that of the base, if the predicate is set
+//   the lower half is made a multiple of the width, if it need not be one; a predicate notes a change
+//   where the thread ends, it leaves a word if a predicate is set (kfence.h), and calls nothing
 //
-// A pointer is masked once for all accesses of a run of statements without labels and jumps.
+// Addresses in shared memory are compared with the block's bytes in the same way. The pointer's own register
+// is changed, so that it stays masked for other accesses (pass_fence_near.c), and needs no second one.
 #include <errno.h>
 #include <string.h>
 
+#include "flow/multiples.h"
 #include "pass/pass_fence_state.h"
 
 #define BEFORE FENCE_BEFORE
@@ -29,27 +32,72 @@ static bool uses_environment(const struct ptx_func *f)
     return false;
 }
 
-static int plan_stmt(struct fencing *k, const struct ptx_func *f, const struct roots *roots, uint32_t at,
-                     fence_plan *plan)
+struct planning {
+    struct fencing *k;
+    const struct ptx_func *f;
+    const struct roots *roots;
+    struct multiples multiples;
+    fence_plan *plan;
+};
+
+// Sets what the address must be a multiple of: 1 if it certainly is one, or if the host asks it of the
+// parameter.
+static void set_align(const struct planning *p, struct fence_masked *m, const struct ptx_mem *mem,
+                      struct roots_of root)
+{
+    const struct reach *reach = p->roots->reach;
+    uint32_t align = fence_alignment(mem), v = reach_read(reach, m->stmt, regs_index(reach->regs, m->reg));
+    unsigned power = (unsigned)__builtin_ctz(align);
+    m->align = align;
+    m->asked = 1;
+    if (v == REACH_NONE || mem->addr->value & ((int64_t)align - 1))
+        return;
+    bool follows = p->multiples.beyond[v] >= power;
+    bool aligned = m->shared && check_is_variable(root) &&
+                   multiples_of_variable(ptx_sym(p->k->all.c->m, root.id)->var) >= power;
+    if (p->multiples.own[v] >= power || (follows && (!m->shared || aligned)))
+        m->align = 1;
+    if (m->align == 1 && p->multiples.own[v] < power && !m->shared)
+        m->asked = align;
+}
+
+// Returns whether the access only needs a mask, and describes it.
+static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const struct ptx_mem *mem,
+                      struct fence_masked *m)
+{
+    const struct fence_func in = {.k = p->k};
+    const struct ptx_operand *addr = mem->addr;
+    bool rows = mem->extent == PTX_EXTENT_ROWS;
+    if (!fence_wants(&in, mem) || addr->sub != PTX_BASE_REG || addr->value >= KFENCE_OFFSET ||
+        addr->value <= -KFENCE_OFFSET || (mem->extent != PTX_EXTENT_PLAIN && !rows))
+        return false;
+    unsigned bits = ptx_type_bits((enum ptx_type)ptx_reg_var(p->f, addr->id)->type);
+    struct roots_of root = roots_address(p->roots, at, addr);
+    bool shared = ptx_space_is((enum ptx_space)mem->space) == PTX_SPACE_SHARED;
+    if (shared ? bits != 32 || mem->bytes > FENCE_MOST_SHARED
+               : bits != 64 || root.kind != ROOTS_PARAM || rows || fence_is_shared(mem))
+        return false;
+    *m = (struct fence_masked){.stmt = at,
+                               .row = row,
+                               .reg = addr->id,
+                               .start = (int32_t)addr->value,
+                               .width = mem->bytes ? (int32_t)mem->bytes : 1,
+                               .offset = root.id,
+                               .shared = shared,
+                               .lanes = rows && mem->lanes < 32 ? mem->lanes : 0};
+    set_align(p, m, mem, root);
+    return true;
+}
+
+static int plan_stmt(struct planning *p, uint32_t at)
 {
     struct ptx_mem mem[PTX_MAX_MEM];
-    const struct fence_func in = {.k = k};
-    unsigned n = ptx_stmt_mem(f, &f->stmts[at], mem);
+    unsigned n = ptx_stmt_mem(p->f, &p->f->stmts[at], mem);
     int err = 0;
     for (unsigned i = 0; i < n && !err; i++) {
-        uint64_t offset;
-        if (ptx_space_is((enum ptx_space)mem[i].space) != PTX_SPACE_GLOBAL || !fence_wants(&in, &mem[i]) ||
-            mem[i].extent != PTX_EXTENT_PLAIN || mem[i].addr->sub != PTX_BASE_REG)
-            continue;
-        if (ptx_type_bits((enum ptx_type)ptx_reg_var(f, mem[i].addr->id)->type) != 64 ||
-            mem[i].addr->value >= KFENCE_OFFSET || mem[i].addr->value <= -KFENCE_OFFSET)
-            continue;
-        struct roots_of root = roots_address(roots, at, mem[i].addr);
-        if (root.kind != ROOTS_PARAM)
-            continue;
-        offset = root.id;
-        struct fence_masked m = {.stmt = at, .row = i, .offset = (uint32_t)offset};
-        err = vec_push(plan, m);
+        struct fence_masked m;
+        if (is_masked(p, at, i, &mem[i], &m))
+            err = vec_push(p->plan, m);
     }
     return err;
 }
@@ -58,13 +106,20 @@ int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan)
 {
     struct pass_context *c = k->all.c;
     const struct ptx_func *f = c->funcs[index];
-    const struct roots *roots;
+    struct planning p = {.k = k, .f = f, .plan = plan};
+    struct arena arena;
     if (!f->is_entry || c->result->funcs[index].why != PASS_REWRITTEN || uses_environment(f))
         return 0;
-    int err = flow_roots(pass_flow(c, index), &roots);
+    arena_init(&arena, 0);
+    int err = flow_roots(pass_flow(c, index), &p.roots);
+    if (!err)
+        err = multiples_build(p.roots, &arena, &p.multiples);
     for (uint32_t i = 0; i < f->nstmts && !err; i++)
         if (f->stmts[i].kind == PTX_INSN)
-            err = plan_stmt(k, f, roots, i, plan);
+            err = plan_stmt(&p, i);
+    arena_free(&arena);
+    if (!err && plan->len)
+        err = fence_find_near(k, index, plan);
     // A kernel that is too large for the analysis has no variant.
     if (err == -E2BIG) {
         plan->len = 0;
@@ -73,12 +128,14 @@ int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan)
     return err;
 }
 
-static bool has_offset(const struct pass_check_variant *v, uint32_t offset)
+// Returns the pair of the parameter at an offset, a new one if there is none.
+static struct pass_check_pair *pair_of(struct pass_check_variant *v, uint32_t offset)
 {
     for (uint32_t i = 0; i < v->npairs; i++)
         if (v->pairs[i].offset == offset)
-            return true;
-    return false;
+            return &v->pairs[i];
+    v->pairs[v->npairs] = (struct pass_check_pair){.offset = offset, .span = 1, .align = 1};
+    return &v->pairs[v->npairs++];
 }
 
 int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan,
@@ -99,154 +156,194 @@ int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan,
         roots_param_offset(f, f->params[i].sym, &at);
         kernel.params[i] = (struct pass_check_param){(uint32_t)at, (uint32_t)ptx_var_size(&f->params[i])};
     }
-    for (size_t i = 0; i < plan->len; i++)
-        if (!has_offset(&kernel.full, plan->items[i].offset))
-            kernel.full.pairs[kernel.full.npairs++] =
-                (struct pass_check_pair){.offset = plan->items[i].offset, .span = 1, .align = 1};
+    for (size_t i = 0; i < plan->len; i++) {
+        if (plan->items[i].shared)
+            continue;
+        struct pass_check_pair *pair = pair_of(&kernel.full, plan->items[i].offset);
+        pair->align = plan->items[i].asked > pair->align ? plan->items[i].asked : pair->align;
+    }
     return vec_push(&k->all.kernels, kernel);
 }
 
 // --- code --------------------------------------------------------------------------------------------------
 
-static struct fence_cached *cached_of(struct fence_func *k, uint32_t reg)
+// A text, and the same under a guard.
+#define GUARDED(text) text, "@%3 " text
+
+// Inserts a text that sets the note %0 if something is wrong with the register %1, given %2. Only threads
+// that make the access set it.
+static void note(struct fence_func *k, const struct fence_masked *m, enum fence_note which, const char *text,
+                 const char *guarded, uint32_t reg, struct ptx_operand given)
 {
-    return reg < k->ncached ? &k->cached[reg] : NULL;
+    const struct ptx_stmt *s = &k->f->stmts[m->stmt];
+    struct ptx_operand made = edit_reg(k->bad);
+    bool all = s->guard == PTX_NONE && !m->lanes;
+    if (m->lanes && s->guard == PTX_NONE)
+        BEFORE(k, m->stmt, "mov.u32 %1, %laneid;\nsetp.lt.u32 %0, %1, %2;", made, edit_reg(k->narrow[1]),
+               edit_imm(m->lanes));
+    else if (m->lanes)
+        BEFORE(k, m->stmt, "mov.u32 %1, %laneid;\nsetp.lt.and.u32 %0, %1, %2, %3;", made,
+               edit_reg(k->narrow[1]), edit_imm(m->lanes), edit_guard(s));
+    else if (!all)
+        made = edit_guard(s);
+    BEFORE(k, m->stmt, all ? text : guarded, edit_reg(k->noted[which]), edit_reg(reg), given, made);
 }
 
-struct forgetting {
-    struct fence_func *k;
-};
-
-static void forget_written(void *ctx, struct ptx_access access)
+// Makes a register of 32 bits a multiple of the width.
+static void emit_aligned(struct fence_func *k, const struct fence_masked *m, uint32_t reg)
 {
-    struct fence_cached *c = cached_of(((struct forgetting *)ctx)->k, access.reg);
-    if (c && access.writes)
-        c->run = 0;
+    BEFORE(k, m->stmt, "and.b32 %0, %1, %2;\nxor.b32 %1, %1, %0;", edit_reg(k->high), edit_reg(reg),
+           edit_imm((int64_t)m->align - 1));
+    note(k, m, FENCE_SKEWED, GUARDED("setp.ne.or.b32 %0, %1, %2, %0;"), k->high, edit_imm(0));
 }
 
-// Called for each statement before its code; what a statement writes is written after its own access, so that
-// is forgotten at the next one.
-void fence_mask_forget(struct fence_func *k, uint32_t at)
-{
-    const struct ptx_stmt *s = &k->f->stmts[at];
-    const struct ptx_stmt *before = at ? s - 1 : NULL;
-    struct forgetting f = {k};
-    if (before && before->kind == PTX_INSN) {
-        ptx_stmt_regs(before, forget_written, &f);
-        if (before->form->op->control != PTX_FALLS)
-            k->run++;
-    }
-    if (s->kind == PTX_LABEL || s->kind == PTX_VERBATIM)
-        k->run++;
-}
+// --- global memory -----------------------------------------------------------------------------------------
 
-// Adds bits to a register that is looked at when the thread ends, if the access is made.
-static void note_bits(struct fence_func *k, uint32_t at, uint32_t to, uint32_t bits)
+// The pointer depends on the note, or else the compiler would keep it in other registers until it notes. Two
+// comparisons with bounds in constant memory need no register; one instruction of logic would need one for
+// the base.
+static void emit_mask(struct fence_func *k, const struct fence_masked *m)
 {
-    const struct ptx_stmt *s = &k->f->stmts[at];
-    if (s->guard == PTX_NONE)
-        BEFORE(k, at, "or.b32 %0, %0, %1;", edit_reg(to), edit_reg(bits));
-    else
-        BEFORE(k, at, "@%0 or.b32 %1, %1, %2;", edit_guard(s), edit_reg(to), edit_reg(bits));
-}
-
-// Makes the lower half, or with its offset if that is no multiple, a multiple of `align`.
-static void emit_aligned(struct fence_func *k, uint32_t at, int64_t offset, uint32_t align)
-{
-    if (offset % align)
-        BEFORE(k, at, "add.s32 %0, %0, %1;", edit_reg(k->low), edit_imm(offset % align));
-    BEFORE(k, at, "and.b32 %0, %1, %2;\nxor.b32 %1, %1, %0;", edit_reg(k->high), edit_reg(k->low),
-           edit_imm((int64_t)align - 1));
-    note_bits(k, at, k->skewed, k->high);
-    if (offset % align)
-        BEFORE(k, at, "sub.s32 %0, %0, %1;", edit_reg(k->low), edit_imm(offset % align));
-}
-
-static void emit_mask(struct fence_func *k, uint32_t at, uint32_t from)
-{
-    BEFORE(k, at, "mov.b64 {%0, %1}, %2;\nand.b32 %3, %1, %4;\nor.b32 %3, %3, %5;\nxor.b32 %1, %1, %3;",
-           edit_reg(k->low), edit_reg(k->high), edit_reg(from), edit_reg(k->bits), edit_reg(k->mask),
-           edit_reg(k->base));
-    note_bits(k, at, k->noted, k->high);
+    note(k, m, FENCE_MASKED, GUARDED("setp.lt.or.u32 %0, %1, %2, %0;"), k->bits, edit_reg(k->base));
+    note(k, m, FENCE_MASKED, GUARDED("setp.gt.or.u32 %0, %1, %2, %0;"), k->bits, edit_reg(k->top));
+    BEFORE(k, m->stmt, "selp.b32 %0, %1, %0, %2;", edit_reg(k->bits), edit_reg(k->base),
+           edit_reg(k->noted[FENCE_MASKED]));
 }
 
 // The number of the page, modulo the pages of the partition: for sizes that are no power of two.
-static void emit_modulo(struct fence_func *k, uint32_t at, uint32_t from, uint32_t to)
+static void emit_modulo(struct fence_func *k, const struct fence_masked *m)
 {
+    uint32_t at = m->stmt;
     BEFORE(k, at,
            "sub.u64 %0, %1, %2;\nshr.u64 %3, %0, 21;\ncvt.u32.u64 %4, %3;\nrem.u32 %4, %4, %5;\n"
            "cvt.u64.u32 %6, %4;\nxor.b64 %3, %3, %6;",
-           edit_reg(to), edit_reg(from), edit_reg(k->base64), edit_reg(k->what), edit_reg(k->bits),
+           edit_reg(k->wide[0]), edit_reg(m->reg), edit_reg(k->base64), edit_reg(k->what), edit_reg(k->bits),
            edit_reg(k->pages), edit_reg(k->to[0]));
     BEFORE(k, at, "mov.b64 {%0, %1}, %2;\nor.b32 %1, %1, %0;", edit_reg(k->low), edit_reg(k->high),
            edit_reg(k->what));
-    note_bits(k, at, k->noted, k->high);
+    note(k, m, FENCE_MASKED, GUARDED("setp.ne.or.b32 %0, %1, %2, %0;"), k->high, edit_imm(0));
     BEFORE(k, at,
            "and.b64 %0, %0, 0x1FFFFF;\nshl.b64 %1, %1, 21;\nor.b64 %0, %0, %1;\nadd.u64 %0, %0, %2;\n"
            "mov.b64 {%3, %4}, %0;",
-           edit_reg(to), edit_reg(k->to[0]), edit_reg(k->base64), edit_reg(k->low), edit_reg(k->bits));
+           edit_reg(k->wide[0]), edit_reg(k->to[0]), edit_reg(k->base64), edit_reg(k->low),
+           edit_reg(k->bits));
 }
 
-static void emit(struct fence_func *k, uint32_t at, uint32_t from, uint32_t to, int64_t offset,
-                 uint32_t align)
+static void mask_global(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem)
 {
-    if (k->k->modulo)
-        emit_modulo(k, at, from, to);
-    else
-        emit_mask(k, at, from);
-    if (align > 1)
-        emit_aligned(k, at, offset, align);
-    BEFORE(k, at, "mov.b64 %0, {%1, %2};", edit_reg(to), edit_reg(k->low), edit_reg(k->bits));
-}
-
-int fence_mask(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row)
-{
-    const struct ptx_stmt *s = &k->f->stmts[at];
-    uint32_t align = fence_alignment(mem), from = mem->addr->id;
-    struct fence_cached *c = cached_of(k, from);
-    int64_t offset = mem->addr->value;
-    bool whole = !(offset % align), known = c && whole && c->run == k->run && c->align >= align;
-    uint32_t to = known ? c->to : edit_new_reg(k->k->all.c->edit, PTX_B64);
-    if (!known)
-        emit(k, at, from, to, offset, align);
-    if (!known && c && whole && s->guard == PTX_NONE)
-        *c = (struct fence_cached){k->run, to, align};
-    struct ptx_operand address = edit_addr(to, offset);
+    struct edit *e = k->k->all.c->edit;
+    uint32_t to = m->in_place ? m->reg : edit_new_reg(e, PTX_B64), odd = (uint32_t)m->start % m->align;
+    BEFORE(k, m->stmt, "mov.b64 {%0, %1}, %2;", edit_reg(k->low), edit_reg(k->bits), edit_reg(m->reg));
+    if (m->masks && k->k->modulo)
+        emit_modulo(k, m);
+    else if (m->masks)
+        emit_mask(k, m);
+    // The address is to be a multiple, not the register.
+    if (m->aligns && odd)
+        BEFORE(k, m->stmt, "add.s32 %0, %0, %1;", edit_reg(k->low), edit_imm(odd));
+    if (m->aligns)
+        emit_aligned(k, m, k->low);
+    if (m->aligns && odd)
+        BEFORE(k, m->stmt, "sub.s32 %0, %0, %1;", edit_reg(k->low), edit_imm(odd));
+    BEFORE(k, m->stmt, "mov.b64 %0, {%1, %2};", edit_reg(to), edit_reg(k->low), edit_reg(k->bits));
+    struct ptx_operand address = edit_addr(to, m->start);
     address.unified = mem->addr->unified;
-    edit_set(k->k->all.c->edit, at, (unsigned)(mem->addr - s->operands), address);
-    return 0;
+    edit_set(e, m->stmt, (unsigned)(mem->addr - k->f->stmts[m->stmt].operands), address);
+}
+
+// --- shared memory -----------------------------------------------------------------------------------------
+
+// Once a thread has noted something, every address is one at the end of the block's shared memory. That is
+// never smaller than what is compared at once, since the system has a part of it.
+static void mask_shared(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem)
+{
+    struct edit *e = k->k->all.c->edit;
+    uint32_t to = m->in_place ? m->reg : edit_new_reg(e, PTX_B32), first = to;
+    int32_t low = m->in_place ? m->low : 0, bytes = m->in_place ? m->high - m->low : m->width;
+    if (!m->in_place)
+        BEFORE(k, m->stmt, "add.s32 %0, %1, %2;", edit_reg(to), edit_reg(m->reg), edit_imm(m->start));
+    if (m->aligns)
+        emit_aligned(k, m, to);
+    if (low) {
+        first = k->bits;
+        BEFORE(k, m->stmt, "add.s32 %0, %1, %2;", edit_reg(first), edit_reg(to), edit_imm(low));
+    }
+    BEFORE(k, m->stmt, "sub.u32 %0, %1, %2;", edit_reg(k->low), edit_reg(k->limit), edit_imm(bytes));
+    note(k, m, FENCE_OUTSIDE, GUARDED("setp.gt.or.u32 %0, %1, %2, %0;"), first, edit_reg(k->low));
+    BEFORE(k, m->stmt, "and.b32 %0, %0, -32;", edit_reg(k->low));
+    if (low)
+        BEFORE(k, m->stmt, "sub.s32 %0, %0, %1;", edit_reg(k->low), edit_imm(low));
+    BEFORE(k, m->stmt, "selp.b32 %0, %1, %0, %2;", edit_reg(to), edit_reg(k->low),
+           edit_reg(k->noted[FENCE_OUTSIDE]));
+    struct ptx_operand address = edit_addr(to, m->in_place ? m->start : 0);
+    address.unified = mem->addr->unified;
+    edit_set(e, m->stmt, (unsigned)(mem->addr - k->f->stmts[m->stmt].operands), address);
+}
+
+void fence_mask(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem)
+{
+    if (m->masks || m->aligns)
+        (m->shared ? mask_shared : mask_global)(k, m, mem);
+}
+
+// --- the ends of a variant ---------------------------------------------------------------------------------
+
+static void load_modulo(struct fence_func *k)
+{
+    struct edit *e = k->k->all.c->edit;
+    k->pages = edit_new_reg(e, PTX_U32);
+    k->base64 = edit_new_reg(e, PTX_B64);
+    edit_entry(e, "ld.const.u32 %0, [%1];\nld.const.b64 %2, [%3];", edit_reg(k->pages),
+               edit_sym_at(k->k->variable, offsetof(struct kfence_module, pages)), edit_reg(k->base64),
+               edit_sym_at(k->k->variable, offsetof(struct kfence_module, base)));
+}
+
+static void load_top(struct fence_func *k)
+{
+    struct edit *e = k->k->all.c->edit;
+    k->top = edit_new_reg(e, PTX_B32);
+    edit_entry(e, "ld.const.b32 %0, [%1];", edit_reg(k->top),
+               edit_sym_at(k->k->variable, offsetof(struct kfence_module, last) + 4));
+}
+
+// The thread leaves a word that says which kernel it is of, and of what kind its mistake was.
+static void write_note(struct fence_func *k, uint32_t at, uint32_t site)
+{
+    struct edit *e = k->k->all.c->edit;
+    struct ptx_operand word = edit_reg(k->low);
+    BEFORE(k, at, "mov.u32 %0, %1;\nselp.b32 %0, %2, %0, %3;\nselp.b32 %0, %4, %0, %5;", word,
+           edit_imm(KFENCE_NOTE_OF(KFENCE_NOTE_SKEWED, site)),
+           edit_imm(KFENCE_NOTE_OF(KFENCE_NOTE_OUT_OF_SHARED, site)), edit_reg(k->noted[FENCE_OUTSIDE]),
+           edit_imm(KFENCE_NOTE_OF(KFENCE_NOTE_MASKED, site)), edit_reg(k->noted[FENCE_MASKED]));
+    edit_before(e, at,
+                "ld.const.b32 %1, [%2];\nor.b32 %0, %0, %1;\nld.const.b64 %3, [%4];\nst.global.b32 [%5], %0;",
+                word, edit_reg(k->high), edit_sym_at(k->k->variable, offsetof(struct kfence_module, tag)),
+                edit_reg(k->what), edit_sym_at(k->k->variable, offsetof(struct kfence_module, notes)),
+                edit_addr(k->what, site % KFENCE_NOTES * (int64_t)sizeof(uint32_t)));
 }
 
 int fence_mask_ends(struct fence_func *k)
 {
     struct edit *e = k->k->all.c->edit;
     struct check_access a = {.stmt = k->f->nstmts - 1, .root = {.kind = ROOTS_OWN}};
-    uint32_t site;
+    bool notes = false;
+    uint32_t site, end = edit_new_label(e), last = k->f->nstmts;
+    for (size_t i = 0; i < k->plan->len; i++)
+        notes |= k->plan->items[i].masks || k->plan->items[i].aligns;
+    if (!notes)
+        return 0;
     int err = check_site(&k->site, &a, &site);
-    k->ncached = k->f->nregs;
-    k->cached = ARENA_ARRAY(&k->k->all.c->m->arena, struct fence_cached, k->ncached + 1u);
-    if (err || !k->cached)
-        return -ENOMEM;
-    memset(k->cached, 0, (k->ncached + 1u) * sizeof *k->cached);
-    k->mask = edit_new_reg(e, PTX_B32);
-    k->noted = edit_new_reg(e, PTX_B32);
-    k->skewed = edit_new_reg(e, PTX_B32);
-    edit_entry(e, "mov.b32 %0, 0;\nmov.b32 %1, 0;", edit_reg(k->noted), edit_reg(k->skewed));
-    if (k->k->modulo) {
-        k->pages = edit_new_reg(e, PTX_U32);
-        k->base64 = edit_new_reg(e, PTX_B64);
-        edit_entry(e, "ld.const.u32 %0, [%1];\nld.const.b64 %2, [%3];", edit_reg(k->pages),
-                   edit_sym_at(k->k->variable, offsetof(struct kfence_module, pages)), edit_reg(k->base64),
-                   edit_sym_at(k->k->variable, offsetof(struct kfence_module, base)));
-    } else {
-        edit_entry(e, "ld.const.b32 %0, [%1];", edit_reg(k->mask),
-                   edit_sym_at(k->k->variable, offsetof(struct kfence_module, mask) + 4));
+    for (unsigned i = 0; i < FENCE_NOTES; i++) {
+        k->noted[i] = edit_new_reg(e, PTX_PRED);
+        edit_entry(e, "setp.ne.b32 %0, 0, 0;", edit_reg(k->noted[i]));
     }
-    edit_exits(e,
-               "or.b32 %6, %1, %7;\nsetp.ne.b32 %0, %6, 0;\n@!%0 bra right;\nmov.u64 %2, %3;\n"
-               "mov.b64 %4, {%1, %7};\ncall %5, (%2, %4);\nright:",
-               edit_reg(k->bad), edit_reg(k->noted), edit_reg(k->what),
-               edit_imm((int64_t)KFENCE_WHAT(site, 0, 0)), edit_reg(k->to[0]), edit_sym(k->k->note),
-               edit_reg(k->bits), edit_reg(k->skewed));
-    return 0;
+    (k->k->modulo ? load_modulo : load_top)(k);
+    edit_exits(e, "or.pred %0, %1, %2;\nor.pred %0, %0, %3;\n@%0 bra %4;", edit_reg(k->bad),
+               edit_reg(k->noted[FENCE_MASKED]), edit_reg(k->noted[FENCE_SKEWED]),
+               edit_reg(k->noted[FENCE_OUTSIDE]), edit_sym(end));
+    if (edit_falls_off(k->f))
+        edit_before(e, last, "ret;");
+    edit_place_label(e, last, end);
+    write_note(k, last, site);
+    return err ? err : edit_error(e);
 }

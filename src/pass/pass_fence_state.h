@@ -15,11 +15,21 @@
 #define FENCE_STACK EDIT_PREFIX "fence_stack"
 #define FENCE_CALLABLE EDIT_PREFIX "fence_callable_"  // followed by the number of a shape
 
-// An access whose address a kernel computes from a parameter: the variant with the mask only masks it.
+// An access that the variant with the mask only masks: of global memory, by an address that the kernel
+// computes from a parameter, or of the block's shared memory.
 struct fence_masked {
     uint32_t stmt;
-    unsigned row;     // of ptx_stmt_mem
-    uint32_t offset;  // of the parameter
+    unsigned row;  // of ptx_stmt_mem
+    uint32_t reg;  // of its address
+    int32_t start, width;
+    uint32_t align;   // what the address must be a multiple of; 1 if that is certain
+    uint32_t offset;  // global: of the parameter
+    uint32_t asked;   // and what that must be a multiple of
+    bool shared;
+    uint8_t lanes;      // only lanes below make the access; 0: all
+    int32_t low, high;  // shared: bytes from the register on that are compared
+    // By pass_fence_near.c: what code the access needs, and whether that may change the register itself.
+    bool masks, aligns, in_place;
 };
 typedef VEC(struct fence_masked) fence_plan;
 
@@ -63,14 +73,9 @@ struct fencing {
 };
 
 enum { FENCE_FRAME = 8 };  // bytes of a variable of ours whose address says where the frame is
-enum { FENCE_ROWS = 3 };   // most memory operands of one instruction that are fenced
-
-// What was put in front of an earlier access by the same pointer, in the same run of statements.
-struct fence_cached {
-    uint32_t run;    // number of the run; 0: nothing
-    uint32_t to;     // register
-    uint32_t align;  // that it was made a multiple of
-};
+enum fence_note { FENCE_MASKED, FENCE_SKEWED, FENCE_OUTSIDE, FENCE_NOTES };  // OUTSIDE of shared memory
+enum { FENCE_MOST_SHARED = 128 };                                            // bytes of a masked access
+enum { FENCE_ROWS = 3 };  // most memory operands of one instruction that are fenced
 
 // A function that is rewritten.
 struct fence_func {
@@ -81,14 +86,12 @@ struct fence_func {
     size_t next;             // item of the plan
     const fence_locals *locals;
     size_t next_local;
-    bool deep;                    // calls look whether the stack has room
-    uint32_t frame;               // symbol of a local variable of ours; PTX_NONE: there is none
-    struct fence_cached *cached;  // by register of f
-    uint32_t ncached, run;
+    bool deep;       // calls look whether the stack has room
+    uint32_t frame;  // symbol of a local variable of ours; PTX_NONE: there is none
     // Registers.
-    uint32_t mask, noted;         // the mask's upper half; what the masks had to change
+    uint32_t noted[FENCE_NOTES];  // predicates: whether masks had to change something
     uint32_t pages, base64;       // for modulo
-    uint32_t skewed;              // what alignments had to change
+    uint32_t top;                 // the upper half of the partition's last address
     uint32_t base, outside;       // the upper halves of the module's variable
     uint32_t limit;               // bytes of shared memory
     uint32_t to[FENCE_ROWS];      // fenced pointers
@@ -146,6 +149,8 @@ void fence_add_size(struct fence_func *k, uint32_t at);
 // pass_fence_mask.c: finds the accesses of a kernel that need only a mask. Requires that nothing has been
 // edited.
 int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan);
+// pass_fence_near.c: finds which accesses of the plan need no code. Requires that nothing has been edited.
+int fence_find_near(struct fencing *k, uint32_t index, fence_plan *plan);
 // Adds the kernel's variant to the result: which parameters must point into the partition.
 int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan,
                      const struct pass_check_kernel *bare);
@@ -153,11 +158,9 @@ int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan,
 // fills the proof of its row. Requires that nothing has been edited. 0 or a negative code.
 int fence_find_bare(struct fencing *k, uint32_t index, struct pass_check_kernel *row);
 // Code for an access of the plan.
-int fence_mask(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row);
+void fence_mask(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem);
 // Code at the entry and the exits of a variant.
 int fence_mask_ends(struct fence_func *k);
-// What was masked is forgotten where control may come from elsewhere, or the pointer changes.
-void fence_mask_forget(struct fence_func *k, uint32_t at);
 bool fence_is_shared(const struct ptx_mem *mem);
 bool fence_wants(const struct fence_func *k, const struct ptx_mem *mem);
 uint32_t fence_alignment(const struct ptx_mem *mem);

@@ -5,7 +5,7 @@
 __attribute__((address_space(4), weak)) struct kfence_module __moat_fence_module = {.outside = UINT64_MAX};
 
 uint64_t moat_fence_find(uint64_t what, uint64_t address);
-void moat_fence_note(uint64_t what, uint64_t bits);
+void moat_fence_note(uint64_t what, uint64_t address);
 void moat_fence_shared(uint64_t what, uint64_t address);
 void moat_fence_took(uint64_t address, uint64_t bytes);
 uint64_t moat_fence_object(uint64_t word);
@@ -17,11 +17,10 @@ __attribute__((weak)) uint64_t moat_fence_find(uint64_t what, uint64_t address)
     return kfence_judge_find(&m, what, address);
 }
 
-__attribute__((weak)) void moat_fence_note(uint64_t what, uint64_t bits)
+__attribute__((weak)) void moat_fence_note(uint64_t what, uint64_t address)
 {
     struct kfence_module m = __moat_fence_module;
-    uint64_t kind = what >> 56 ? what >> 56 : (uint32_t)bits ? KFENCE_MASKED : KFENCE_SKEWED;
-    kfence_judge_note(&m, kind, what, bits);
+    kfence_judge_note(&m, what >> 56, what, address);
 }
 
 __attribute__((weak)) void moat_fence_shared(uint64_t what, uint64_t address)

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT
+// What each access of a masked variant needs (pass_fence_mask.c). Where it is made, its pointer may be known
+// to lie in the partition, or a few bytes beside it: it was loaded from a parameter that the host has looked
+// at, or it was masked for an access on every path that leads here, and only constants were added since. Then
+// there is nothing to mask. The same holds for addresses in shared memory that were compared before. Which
+// powers of two an address is a multiple of comes from flow/multiples.h, or from an earlier access as well.
+//
+// Accesses of shared memory by one register that stand in one block are compared together, by the first.
+//
+// What is known only gets less while the solution is sought, so that it ends; what is found is right for the
+// code that is made, since a statement masks whenever nothing is known there in the end.
+#include <errno.h>
+#include <string.h>
+
+#include "pass/pass_fence_state.h"
+
+enum {
+    STEPS = 15,
+    STEP = 1 << 20,  // bytes, the most that a constant may add for one step
+    MOST = 1 << 25,  // bytes of all blocks' states; larger functions have states inside of blocks only
+    MOST_LESS = 50,  // times that less is known where a block begins, until nothing is
+    MOST_POWER = 15,
+    MOST_OFFSET = 1 << 14,
+    MOST_AHEAD = 1000,  // statements that are looked at for accesses to compare together
+    MOST_SPAN = 1024,   // bytes of those: no block has less shared memory, with what the system has of it
+};
+_Static_assert((uint64_t)STEPS *STEP + KFENCE_OFFSET < KFENCE_ZONE, "sinks are around the partition");
+
+// What is known of a register.
+struct state {
+    uint8_t near;       // the pointer is at most STEPS - near steps beside the partition; 0: unknown
+    uint8_t power;      // a multiple of 2^power
+    int16_t low, high;  // bytes [low, high) from it on are in the block's shared memory, if low < high
+};
+static const struct state nothing = {.low = INT16_MAX, .high = INT16_MIN};
+
+struct solving {
+    const struct ptx_func *f;
+    const struct ptx_module *m;
+    const struct cfg *cfg;
+    const struct regs *regs;
+    fence_plan *plan;
+    uint32_t *number;   // by index of a register: among those of 32 and 64 bits, or PTX_NONE
+    uint32_t n;         // of those
+    struct state *in;   // by block and number; NULL: nothing is known where a block begins
+    struct state *now;  // by number
+    uint8_t *less;      // by block: times that less was known where it begins
+    bool *changed;      // by block: so it was since it was looked at
+    size_t next;        // item of the plan
+};
+
+static bool meet(struct state *a, struct state b)
+{
+    struct state was = *a;
+    a->near = a->near < b.near ? a->near : b.near;
+    a->power = a->power < b.power ? a->power : b.power;
+    a->low = a->low > b.low ? a->low : b.low;
+    a->high = a->high < b.high ? a->high : b.high;
+    return a->near != was.near || a->power != was.power || a->low != was.low || a->high != was.high;
+}
+
+// --- a value -----------------------------------------------------------------------------------------------
+
+static struct state state_of(const struct solving *s, const struct ptx_operand *o)
+{
+    bool is = o && o->kind == PTX_REG && o->sub == PTX_SEL_NONE;
+    uint32_t number = is ? s->number[regs_index(s->regs, o->id)] : PTX_NONE;
+    return number == PTX_NONE ? nothing : s->now[number];
+}
+
+static bool is_small(int64_t n)
+{
+    return n < MOST_OFFSET && n > -MOST_OFFSET;
+}
+
+// What is known of a sum with a number.
+static struct state add(struct state to, int64_t number)
+{
+    struct state sum = nothing;
+    unsigned power = number ? (unsigned)__builtin_ctzll((uint64_t)number) : MOST_POWER;
+    if (number >= STEP || number <= -STEP)
+        return nothing;
+    sum.near = number && to.near ? to.near - 1u : to.near;
+    sum.power = power < to.power ? (uint8_t)power : to.power;
+    if (to.low < to.high && is_small(to.low - number) && is_small(to.high - number)) {
+        sum.low = (int16_t)(to.low - number);
+        sum.high = (int16_t)(to.high - number);
+    }
+    return sum;
+}
+
+static struct state add_operand(struct state to, const struct ptx_operand *o, bool negative)
+{
+    bool number = o && o->kind == PTX_IMM && o->sub == PTX_IMM_INT;
+    return number && o->value < STEP && o->value > -STEP ? add(to, negative ? -o->value : o->value) : nothing;
+}
+
+// The address of a variable in shared memory.
+static struct state of_variable(const struct solving *s, const struct ptx_operand *o)
+{
+    const struct ptx_sym *sym = ptx_sym_behind_alias(s->m, o->id);
+    bool shared =
+        sym->kind == PTX_SYM_VAR && ptx_space_is((enum ptx_space)sym->var->space) == PTX_SPACE_SHARED;
+    uint64_t size = shared ? ptx_var_size(sym->var) : 0;
+    struct state all = nothing;
+    if (o->value < 0 || o->value >= (int64_t)size)
+        return nothing;
+    size -= (uint64_t)o->value;
+    all.low = 0;
+    all.high = (int16_t)(size < MOST_OFFSET ? size : MOST_OFFSET);
+    return all;
+}
+
+// Returns whether the statement loads a pointer that the host looks at before the launch: one from which an
+// access of the plan has its address.
+static bool is_parameter(const struct solving *s, const struct ptx_stmt *stmt)
+{
+    const struct ptx_form *form = stmt->form;
+    const struct ptx_operand *to = ptx_operand(stmt, 0), *addr = ptx_operand(stmt, 1);
+    uint64_t offset;
+    if (form->id != PTX_OP_LD || !form->nspaces || !form->ntypes || !addr || to->kind != PTX_REG ||
+        ptx_space_is((enum ptx_space)form->spaces[0]) != PTX_SPACE_PARAM || addr->kind != PTX_ADDR ||
+        addr->sub != PTX_BASE_SYM || ptx_type_bits((enum ptx_type)form->types[form->ntypes - 1]) != 64 ||
+        !roots_param_offset(s->f, addr->id, &offset))
+        return false;
+    for (size_t i = 0; i < s->plan->len; i++)
+        if (!s->plan->items[i].shared && s->plan->items[i].offset == offset + (uint64_t)addr->value)
+            return true;
+    return false;
+}
+
+// What the register holds that the statement writes.
+static struct state written(const struct solving *s, const struct ptx_stmt *stmt)
+{
+    const struct ptx_form *form = stmt->form;
+    const struct ptx_operand *to = ptx_operand(stmt, 0), *a = ptx_operand(stmt, 1), *b = ptx_operand(stmt, 2);
+    struct state parameter = nothing;
+    unsigned bits = form->ntypes ? ptx_type_bits((enum ptx_type)form->types[0]) : 0;
+    if (!to || to->kind != PTX_REG || !a || (bits != 32 && bits != 64))
+        return nothing;
+    bool same = bits == ptx_type_bits((enum ptx_type)ptx_reg_var(s->f, to->id)->type);
+    bool global = !form->nspaces || ptx_space_is((enum ptx_space)form->spaces[0]) == PTX_SPACE_GLOBAL;
+    parameter.near = STEPS;
+    switch (form->id) {
+    case PTX_OP_MOV:
+        if (a->kind == PTX_SYM && bits == 32)
+            return of_variable(s, a);
+        return same ? state_of(s, a) : nothing;
+    case PTX_OP_CVTA: return same && global ? state_of(s, a) : nothing;
+    case PTX_OP_ADD:
+        if (same && !form->odd && a->kind == PTX_IMM)
+            return add_operand(state_of(s, b), a, false);
+        return same && !form->odd ? add_operand(state_of(s, a), b, false) : nothing;
+    case PTX_OP_SUB: return same && !form->odd ? add_operand(state_of(s, a), b, true) : nothing;
+    default: return is_parameter(s, stmt) ? parameter : nothing;
+    }
+}
+
+// --- an access ---------------------------------------------------------------------------------------------
+
+// Returns whether every thread that executes the statement makes the access.
+static bool is_certain(const struct ptx_stmt *stmt, const struct fence_masked *m)
+{
+    return stmt->guard == PTX_NONE && !m->lanes;
+}
+
+static void look_global(const struct ptx_stmt *stmt, struct fence_masked *m, int64_t offset,
+                        struct state *now)
+{
+    unsigned power = (unsigned)__builtin_ctz(m->align);
+    bool whole = !(offset & ((int64_t)m->align - 1));
+    m->masks = !now->near;
+    m->aligns = m->align > 1 && !(whole && power <= now->power);
+    // A pointer that a guard keeps from being used may be anything, and another access may count on it.
+    m->in_place = stmt->guard == PTX_NONE && (whole || !m->aligns);
+    if (!m->in_place)
+        return;
+    now->near = m->masks ? STEPS : now->near;
+    now->power = m->aligns && now->power < power ? (uint8_t)power : now->power;
+}
+
+static void look_shared(const struct ptx_stmt *stmt, struct fence_masked *m, int64_t offset,
+                        struct state *now)
+{
+    unsigned power = (unsigned)__builtin_ctz(m->align);
+    bool whole = !(offset & ((int64_t)m->align - 1));
+    m->aligns = m->align > 1 && !(whole && power <= now->power);
+    // What is rounded down is compared anew.
+    m->masks = m->aligns || now->low > offset || now->high < offset + m->width;
+    m->in_place = is_certain(stmt, m) && (whole || !m->aligns);
+    if (!m->in_place)
+        return;
+    if (m->masks && (m->aligns || now->low >= now->high)) {
+        now->low = nothing.low;
+        now->high = nothing.high;
+    }
+    if (m->masks && is_small(m->low) && is_small(m->high)) {
+        now->low = m->low < now->low ? (int16_t)m->low : now->low;
+        now->high = m->high > now->high ? (int16_t)m->high : now->high;
+    }
+    now->power = m->aligns && now->power < power ? (uint8_t)power : now->power;
+}
+
+// Decides what the access needs, and notes what is known after it.
+static void look_access(struct solving *s, struct fence_masked *m)
+{
+    struct state *now = &s->now[s->number[regs_index(s->regs, m->reg)]];
+    if (m->shared)
+        look_shared(&s->f->stmts[m->stmt], m, m->start, now);
+    else
+        look_global(&s->f->stmts[m->stmt], m, m->start, now);
+}
+
+// Finds the bytes that are accessed by the item's register from its statement on, in the same block: each of
+// these accesses is made if the first one is.
+static void find_group(const struct solving *s, size_t first)
+{
+    struct fence_masked *m = &s->plan->items[first];
+    const struct cfg_block *block = &s->cfg->blocks[s->cfg->block_of[m->stmt]];
+    uint32_t reg = regs_index(s->regs, m->reg);
+    m->low = m->start;
+    m->high = m->start + m->width;
+    if (!m->shared || !is_certain(&s->f->stmts[m->stmt], m))
+        return;
+    size_t next = first + 1;
+    for (uint32_t at = m->stmt; at < block->last && at - m->stmt < MOST_AHEAD; at++) {
+        const struct ptx_stmt *stmt = &s->f->stmts[at];
+        for (; next < s->plan->len && s->plan->items[next].stmt == at; next++) {
+            const struct fence_masked *n = &s->plan->items[next];
+            int32_t low = n->start < m->low ? n->start : m->low;
+            int32_t high = n->start + n->width > m->high ? n->start + n->width : m->high;
+            if (!n->shared || n->reg != m->reg || !is_certain(stmt, n) || high - low > MOST_SPAN)
+                continue;
+            m->low = low;
+            m->high = high;
+        }
+        if (stmt->kind != PTX_INSN)
+            continue;
+        struct regs_list list = regs_at(s->regs, at);
+        bool ends = stmt->form->op->control != PTX_FALLS && stmt->form->op->control != PTX_BARRIER;
+        for (uint32_t i = 0; i < list.n && !ends; i++)
+            ends = list.at[i].writes && list.at[i].reg == reg;
+        if (ends)
+            return;
+    }
+}
+
+static void look_stmt(struct solving *s, uint32_t at)
+{
+    const struct ptx_stmt *stmt = &s->f->stmts[at];
+    for (; s->next < s->plan->len && s->plan->items[s->next].stmt == at; s->next++)
+        look_access(s, &s->plan->items[s->next]);
+    if (stmt->kind != PTX_INSN)
+        return;
+    struct regs_list list = regs_at(s->regs, at);
+    struct state value = nothing;
+    bool known = false;
+    for (uint32_t i = 0; i < list.n; i++) {
+        uint32_t number = s->number[list.at[i].reg];
+        if (!list.at[i].writes || number == PTX_NONE)
+            continue;
+        if (!known)
+            value = written(s, stmt);
+        known = true;
+        if (list.at[i].partial)
+            meet(&s->now[number], value);
+        else
+            s->now[number] = value;
+    }
+}
+
+// --- the function ------------------------------------------------------------------------------------------
+
+static void look_block(struct solving *s, uint32_t b)
+{
+    const struct cfg_block *block = &s->cfg->blocks[b];
+    for (uint32_t i = 0; i < s->n; i++)
+        s->now[i] = s->in ? s->in[(size_t)b * s->n + i] : nothing;
+    size_t low = 0, high = s->plan->len;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (s->plan->items[middle].stmt < block->first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    s->next = low;
+    for (uint32_t at = block->first; at < block->last; at++)
+        look_stmt(s, at);
+}
+
+// Passes what holds at the end of a block on. Of a register of which less is known again and again, in a
+// loop, nothing is.
+static void pass_on(struct solving *s, uint32_t b)
+{
+    struct graph_nodes to = graph_succ(s->cfg->graph, b);
+    for (uint32_t e = 0; e < to.n; e++) {
+        struct state *in = s->in + (size_t)to.at[e] * s->n;
+        bool less = false;
+        for (uint32_t r = 0; r < s->n; r++) {
+            bool lower = meet(&in[r], s->now[r]);
+            less |= lower;
+            if (lower && s->less[to.at[e]] == MOST_LESS)
+                in[r] = nothing;
+        }
+        s->less[to.at[e]] += less && s->less[to.at[e]] < MOST_LESS;
+        s->changed[to.at[e]] |= less;
+    }
+}
+
+static void solve(struct solving *s)
+{
+    for (bool again = true; again;) {
+        again = false;
+        for (uint32_t b = 0; b < s->cfg->nblocks; b++) {
+            if (!s->changed[b])
+                continue;
+            again = true;
+            s->changed[b] = false;
+            look_block(s, b);
+            pass_on(s, b);
+        }
+    }
+}
+
+static int start(struct solving *s, struct arena *arena)
+{
+    size_t blocks = s->cfg->nblocks;
+    s->number = ARENA_ARRAY(arena, uint32_t, s->regs->n + 1u);
+    s->changed = ARENA_ARRAY(arena, bool, blocks + 1u);
+    s->less = ARENA_ARRAY(arena, uint8_t, blocks + 1u);
+    if (!s->number || !s->changed || !s->less)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < s->regs->n; i++) {
+        const struct ptx_var *v = ptx_reg_var(s->f, s->regs->reg[i]);
+        s->number[i] = ptx_type_bits((enum ptx_type)v->type) >= 32 ? s->n++ : PTX_NONE;
+    }
+    memset(s->changed, true, blocks);
+    memset(s->less, 0, blocks);
+    s->now = ARENA_ARRAY(arena, struct state, s->n + 1u);
+    if (!s->now)
+        return -ENOMEM;
+    if (!s->n || blocks > MOST / sizeof(struct state) / s->n)
+        return 0;
+    s->in = ARENA_ARRAY(arena, struct state, s->n * blocks);
+    if (!s->in)
+        return -ENOMEM;
+    const struct state all = {.near = STEPS, .power = MOST_POWER, .low = INT16_MIN, .high = INT16_MAX};
+    for (size_t i = 0; i < s->n * blocks; i++)
+        s->in[i] = i < s->n ? nothing : all;
+    return 0;
+}
+
+int fence_find_near(struct fencing *k, uint32_t index, fence_plan *plan)
+{
+    struct solving s = {.f = k->all.c->funcs[index], .m = k->all.c->m, .plan = plan};
+    struct flow *flow = pass_flow(k->all.c, index);
+    struct arena arena;
+    arena_init(&arena, 0);
+    int err = flow_cfg(flow, &s.cfg);
+    if (!err)
+        err = flow_regs(flow, &s.regs);
+    if (!err)
+        err = start(&s, &arena);
+    for (size_t i = 0; !err && i < plan->len; i++)
+        find_group(&s, i);
+    if (!err && s.in)
+        solve(&s);
+    for (uint32_t b = 0; !err && b < s.cfg->nblocks; b++)
+        look_block(&s, b);
+    arena_free(&arena);
+    return err;
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// Which accesses of a masked variant get code, and whether that changes the pointer's own register.
+#include "kfence/kfence.h"
+#include "pass/pass.h"
+#include "pass/pass_check.h"
+#include "ptx/testing.h"
+
+// A kernel with two pointers and a number for parameters, in registers %a, %b and %n; %i is what it loads.
+#define KERNEL(body)                                                                                  \
+    ".version 8.1\n.target sm_90\n.address_size 64\n"                                                 \
+    ".visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 pn)\n{\n"                          \
+    ".reg .b64 %a, %b, %n, %i, %p, %q;\n.reg .b32 %x, %y, %s, %t;\n.reg .pred %c;\n"                  \
+    ".shared .align 16 .b8 tile[512];\n"                                                              \
+    "ld.param.u64 %a, [pa];\nld.param.u64 %b, [pb];\nld.param.u64 %n, [pn];\nmul.lo.u64 %i, %n, 4;\n" \
+    "mov.u32 %s, tile;\ncvt.u32.u64 %t, %i;\nadd.u32 %t, %s, %t;\nsetp.eq.u64 %c, %n, 7;\n" body "ret;\n}\n"
+
+// What notes: a mask twice, a comparison with shared memory once, an alignment once.
+#define MASK "setp.lt.or.u32"
+#define SHARED "setp.gt.or.u32 %"
+#define ALIGN "setp.ne.or.b32"
+
+static struct pass_result *rewritten(const char *text)
+{
+    struct testing_sink *t = testing_sink_new();
+    const struct pass_request request = {.passes = "fence", .verify = true, .linked = true};
+    struct pass_result *r;
+    int err = pass_rewrite("test.ptx", str_from(text), &request, &t->sink, &r);
+    if (err)
+        print_error("%s\n", t->text);
+    assert_int_equal(err, 0);
+    free(t);
+    return r;
+}
+
+static unsigned count(const struct pass_result *r, const char *what)
+{
+    unsigned n = 0;
+    const char *at = strstr(r->text.ptr, ".entry " KFENCE_PREFIX "k(");
+    const char *end = at ? strstr(at, "\n}") : NULL;
+    while (at && (at = strstr(at, what)) && at < end) {
+        n++;
+        at++;
+    }
+    return n;
+}
+
+static void check(const char *text, unsigned masks, unsigned shared, unsigned aligns, unsigned calls)
+{
+    struct pass_result *r = rewritten(text);
+    // A mask has one of the second comparison, too.
+    if (count(r, MASK) != masks || count(r, SHARED) != masks + shared || count(r, ALIGN) != aligns ||
+        count(r, "\tcall") != calls)
+        print_error("%s\n", r->text.ptr);
+    assert_int_equal(count(r, MASK), masks);
+    assert_int_equal(count(r, SHARED), masks + shared);
+    assert_int_equal(count(r, ALIGN), aligns);
+    assert_int_equal(count(r, "\tcall"), calls);
+    pass_result_free(r);
+}
+
+// The host has looked at parameters. Constants may be added to them.
+static void good_parameters(void **state)
+{
+    check(KERNEL("ld.global.u32 %x, [%a];\nadd.s64 %p, %a, 4096;\nst.global.u32 [%p+4], %x;\n"), 0, 0, 0, 0);
+}
+
+static void good_masked_once(void **state)
+{
+    check(KERNEL("add.s64 %p, %a, %i;\nld.global.u32 %x, [%p];\nld.global.u32 %y, [%p+64];\n"
+                 "@%c bra L;\nst.global.u32 [%p], %y;\nL:\nadd.s64 %q, %p, 128;\nst.global.u32 [%q], %x;\n"),
+          1, 0, 0, 0);
+}
+
+// The access behind the branch is not made on every path, and the pointer changes in the loop.
+static void good_paths(void **state)
+{
+    check(KERNEL("add.s64 %p, %a, %i;\n@%c bra L;\nst.global.u32 [%p], %x;\nL:\nst.global.u32 [%p], %y;\n"),
+          2, 0, 0, 0);
+    check(KERNEL("add.s64 %p, %a, %i;\nL:\nst.global.u32 [%p], %x;\nadd.s64 %p, %p, 4;\n@%c bra L;\n"), 1, 0,
+          0, 0);
+    check(KERNEL("mov.b64 %p, %a;\nL:\nst.global.u32 [%p], %x;\nadd.s64 %p, %p, 4;\n@%c bra L;\n"), 1, 0, 0,
+          0);
+}
+
+// A guard may keep a pointer from being used: then it may be anything, and keeps its value.
+static void good_guards(void **state)
+{
+    struct pass_result *r =
+        rewritten(KERNEL("add.s64 %p, %a, %i;\n@%c ld.global.u32 %x, [%p];\nst.global.u64 [%b], %p;\n"));
+    assert_int_equal(count(r, MASK), 1);
+    assert_int_equal(count(r, "@%c setp."), 2);
+    assert_int_equal(count(r, "mov.b64 %p, {"), 0);
+    assert_int_equal(count(r, "[%p]"), 0);
+    pass_result_free(r);
+    check(KERNEL("add.s64 %p, %a, %i;\n@%c ld.global.u32 %x, [%p];\nld.global.u32 %y, [%p];\n"), 2, 0, 0, 0);
+}
+
+// Far offsets would leave the sinks around the partition.
+static void good_far(void **state)
+{
+    check(KERNEL("add.s64 %p, %a, 1048576;\nst.global.u32 [%p], %x;\n"), 1, 0, 0, 0);
+    check(KERNEL("add.s64 %p, %a, 524288;\nadd.s64 %p, %p, 524288;\nst.global.u32 [%p], %x;\n"), 0, 0, 0, 0);
+    check(KERNEL("mov.b64 %p, %a;\nL:\nadd.s64 %p, %p, 524288;\nst.global.u32 [%p], %x;\n@%c bra L;\n"), 1, 0,
+          0, 0);
+}
+
+static void good_alignments(void **state)
+{
+    struct pass_result *r = rewritten(KERNEL("add.s64 %p, %a, %i;\nst.global.u32 [%p], %x;\n"));
+    assert_int_equal(count(r, ALIGN), 0);
+    assert_int_equal(r->check->kernels[0].full.npairs, 1);
+    assert_int_equal(r->check->kernels[0].full.pairs[0].align, 4);
+    pass_result_free(r);
+    check(KERNEL("add.s64 %p, %a, %n;\nst.global.u32 [%p], %x;\nst.global.u16 [%p+6], 1;\n"), 1, 0, 1, 0);
+    check(KERNEL("add.s64 %p, %a, %n;\nst.global.u32 [%p+2], %x;\n"), 1, 0, 1, 0);
+    check(KERNEL("st.global.u64 [%a+4], %p;\n"), 0, 0, 1, 0);
+}
+
+static void good_shared(void **state)
+{
+    check(KERNEL("st.shared.u32 [%s], %x;\nst.shared.u32 [%s+508], %x;\n"), 0, 0, 0, 0);
+    check(KERNEL("st.shared.u32 [%s+512], %x;\n"), 0, 1, 0, 0);
+    // Together, with the least offset first.
+    check(KERNEL("st.shared.u32 [%t+8], %x;\nst.shared.u32 [%t], %x;\nst.shared.u32 [%t-16], %x;\n"), 0, 1, 0,
+          0);
+    check(KERNEL("st.shared.u32 [%t], %x;\nadd.u32 %t, %t, 64;\nst.shared.u32 [%t-64], %x;\n"), 0, 1, 0, 0);
+    check(KERNEL("st.shared.u32 [%t], %x;\nadd.u32 %t, %t, 64;\nst.shared.u32 [%t], %x;\n"), 0, 2, 0, 0);
+    // What stands behind a branch need not be made, and what is too far away is compared by itself.
+    check(KERNEL("st.shared.u32 [%t], %x;\n@%c bra L;\nst.shared.u32 [%t+4], %x;\nL:\n"), 0, 2, 0, 0);
+    check(KERNEL("st.shared.u32 [%t], %x;\nst.shared.u32 [%t+2048], %x;\n"), 0, 2, 0, 0);
+    check(KERNEL("@%c st.shared.u32 [%t], %x;\nst.shared.u32 [%t], %x;\n"), 0, 2, 0, 0);
+}
+
+// Pointers from memory are looked up.
+static void good_loaded(void **state)
+{
+    check(KERNEL("ld.global.u64 %p, [%a];\nst.global.u32 [%p], %x;\n"), 0, 0, 0, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_parameters), cmocka_unit_test(good_masked_once),
+        cmocka_unit_test(good_paths),      cmocka_unit_test(good_guards),
+        cmocka_unit_test(good_far),        cmocka_unit_test(good_alignments),
+        cmocka_unit_test(good_shared),     cmocka_unit_test(good_loaded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
