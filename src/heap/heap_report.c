@@ -281,11 +281,9 @@ void heap_report_head(const char *block, const struct block_head *head)
     uint8_t touched[4] = {0, 0, 0, differing(head->canary, block_live_canary(address, head), &first, &count)};
     // If more than the canary was overwritten, neither size nor stack is known.
     bool canary_only = head_is_sound(block, head);
-    static const char *const notes[] = {
-        "the bytes before the block were overwritten, by a write before its "
-        "start or past the end of another block",
-        "so were its size and the place that allocated it, which are not known "
-        "any more"};
+    static const char *const notes[] = {"the bytes before the block were overwritten, by a write before its "
+                                        "start or past the end of another block",
+                                        "its size and the place that allocated it were overwritten too"};
     struct report_buffer b = {.base = address, .made_by = "an allocation"};
     struct buffer_room room;
     if (canary_only)

@@ -88,7 +88,7 @@ if command -v g++ >/dev/null; then
 fi
 finish_rows
 # Whose head was overwritten as a whole has no size and no stack: the report says so, and only then.
-lost='^note: so were its size and the place that allocated it, which are not known any more$'
+lost='^note: its size and the place that allocated it were overwritten too$'
 run eager "$tool" bad under_32_all
 grep -q "$lost" "$T/log" || fail 'under_32_all: it is not said that the size is lost'
 run eager "$tool" bad under_8
