@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# slow
 # Errors that authors of Triton's kernels make: each is reported under the command without options with the
 # kernel's function and line, the line of the launch, and the tensor with its name, type, shape and the index;
 # its correct twin runs silently.
