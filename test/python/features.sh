@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# slow
 # What Triton's language has, under the command without options: right results, every launch is checked,
 # and no error is reported.
 set -u

@@ -22,7 +22,7 @@ cd "$T" || exit 1
 block 1 >add.py
 block 2 >test_add.py
 
-timeout 280 "$moat" --device=cpu "$python" add.py >log 2>&1 </dev/null
+timeout 600 "$moat" --device=cpu "$python" add.py >log 2>&1 </dev/null
 status=$?
 check 97 '^SUMMARY: moat: heap-buffer-overflow add.py:6 in add$' 'the program'
 same <log | sed -n '/ERROR: moat/,/^SUMMARY/p' >found
@@ -35,7 +35,7 @@ fi
 sed -i 's/^main()$/if __name__ == "__main__": main()/' add.py
 PYTHONPATH=$package:$("$other" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
 export PYTHONPATH MOAT_BUILD=$build PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 COLUMNS=200
-timeout 280 "$python" -m pytest -p moat.pytest_plugin -p no:cacheprovider --moat >log 2>&1 </dev/null
+timeout 600 "$python" -m pytest -p moat.pytest_plugin -p no:cacheprovider --moat >log 2>&1 </dev/null
 status=$?
 check 1 "^$(grep '^FAILED' "$page")\$" 'the line that the page shows'
 finish

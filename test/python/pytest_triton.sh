@@ -20,7 +20,7 @@ line=$(grep -n 'line of the bad load' "$T/triton_sample.py" | cut -d: -f1)
 launch=$(grep -n 'line of the launch' "$T/triton_sample.py" | cut -d: -f1)
 
 run_pytest() {
-    timeout 280 "$PYTHON" -m pytest -p moat.pytest_plugin -p no:cacheprovider -rA "$@" "$T/triton_sample.py" \
+    timeout 600 "$PYTHON" -m pytest -p moat.pytest_plugin -p no:cacheprovider -rA "$@" "$T/triton_sample.py" \
         >"$T/log" 2>&1 </dev/null
     status=$?
 }

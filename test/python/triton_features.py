@@ -352,7 +352,7 @@ def order(x_ptr, out_ptr, N: tl.constexpr):
     tl.store(out_ptr + 2 * N + at, tl.sort(x))
     tl.store(out_ptr + 3 * N + at, tl.sort(x, descending=True))
     tl.store(out_ptr + 4 * N + at, tl.associative_scan(x, 0, larger))
-    tl.store(out_ptr + 5 * N + at, tl.flip(x))
+    tl.store(out_ptr + 5 * N + at, tl.flip(x, 0))
     tl.store(out_ptr + 6 * N + at, tl.gather(x, N - 1 - at, 0))
     even, odd = tl.split(tl.reshape(x, (N // 2, 2)))
     tl.store(out_ptr + 7 * N + at, tl.interleave(odd, even))

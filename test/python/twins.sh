@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# slow
 # Errors that authors of Triton's kernels make: each is reported under the command without options with the
 # kernel's function and line, the line of the launch, and the tensor with its name, type, shape and the index;
 # its correct twin runs silently.
@@ -21,7 +22,7 @@ twins() {  # twins CASE KIND KERNEL [TENSOR PLACE]
     check 97 "ERROR: moat: $2 on device 0 address .* in kernel $3 $program:$error\$" "$1: the kernel"
     check 97 "^    #0 $1 $program:$launch\$" "$1: the launch"
     check 97 "^allocated by " "$1: the allocation"
-    [ -z "${4:-}" ] || check 97 "^note: the nearest tensor is $4: .*; the access is $5" "$1: the tensor"
+    [ -z "${4:-}" ] || check 97 "^note: the nearest tensor is $4, .*; the access is $5" "$1: the tensor"
     not 'the same line also writes' "$1"
     check 97 '^done' "$1: the program goes on"
     watch triton_twins.py -- "$1" good
