@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # What --mode=check costs kernels on a GPU, by the time that CUPTI gives for each launch (kernel_runs): the
-# programs of the suite as they are, from PTX that the driver has compiled, and under --mode=check with proofs,
-# without, and with variants in modules of their own, in turns, CHECK_GPU_RUNS times. After the first turn, for CHECK_GPU_SANITIZER seconds at most,
-# under compute-sanitizer.
+# programs of the suite as they are, from PTX that the driver has compiled, and under --mode=check with
+# proofs, without, and with variants in modules of their own, in turns, CHECK_GPU_RUNS times. After the first
+# turn, for CHECK_GPU_SANITIZER seconds at most, under compute-sanitizer.
 # CHECK_GPU_PROGRAMS=FILE: other programs than the suite's, by lines of a name, a path and arguments, with
 # tabs between; then no section of doc/results.md is written. CHECK_GPU_WARM=no: the caches are filled
 # already, by a call with CHECK_GPU_RUNS=0. GPU_SECONDS ends the measurement, GPU_ROWS keeps its rows.
