@@ -159,8 +159,8 @@ static void numbers_beside_pointers(void **state)
         "and.b64 %d5, %d1, -16; sub.s64 %d6, %d5, %d2; st.global.u32 [%d6], %r1;",
         "max.s64 %d5, %d1, 0; add.s64 %d6, %d2, %d5; st.global.u32 [%d6], %r1;",
         "mul.lo.s64 %d5, %d1, 1; add.s64 %d6, %d5, %d2; st.global.u32 [%d6], %r1;",
-        "mov.u64 %d5, 0; setp.eq.s32 %p2, %r1, 10; selp.b64 %d6, %d1, %d5, %p2; add.s64 %d7, %d6, %d2; "
-        "st.global.u32 [%d7], %r1;",
+        ("mov.u64 %d5, 0; setp.eq.s32 %p2, %r1, 10; selp.b64 %d6, %d1, %d5, %p2; add.s64 %d7, %d6, %d2; "
+         "st.global.u32 [%d7], %r1;"),
     };
     (void)state;
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
