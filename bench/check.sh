@@ -26,6 +26,7 @@ while [[ ${1:-} == --* ]]; do
 done
 [ -z "${MOAT:-}" ] || [ -n "${CHECK_RUNS:-}" ] || exit 0
 T=$(mktemp -d) || exit 1
+chmod 755 "$T"  # a test changes its user, and uses what was built
 loads=()
 finish() {
     local pid
