@@ -5,7 +5,8 @@
 # The suite on the CPU device by three routes: each program compiled to PTX, linked with our shared runtime,
 # with our static one, and with none, on the driver API alone (driver_route.h), must find its own results
 # right. A program that needs what the CPU device does not have yet must print so and exit normally.
-# suite.sh [NAME...]: all of them, or these. test/programs/groups says which are compiled together.
+# suite.sh [NAME...]: all of them, or these. test/programs/groups says which are compiled together. Where
+# TEST_ALL is 0, each of these groups takes one route, and the next group another one.
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 SECONDS_EACH=100
@@ -49,7 +50,7 @@ one() {  # one NAME: a line on it, by the links that `group` has made
     while read -r feature row; do
         [[ ,$features, != *,$feature,* ]] || { pattern=$row; reason=" (not here yet: $feature)"; break; }
     done <<<"$missing"
-    for route in shared static driver; do
+    for route in $routes; do
         if [ ! -x "$T/$route/$name" ]; then
             line+=" $route DOES NOT LINK;" status=1
         else
@@ -66,11 +67,12 @@ one() {  # one NAME: a line on it, by the links that `group` has made
     fi
 }
 
-group() {  # group SM NAMES: compiles and links them, and runs each under its own name
-    local file route name names
+group() {  # group SM NAMES NUMBER: compiles and links them, and runs each under its own name
+    local file route name names routes='shared static driver'
+    [ "${TEST_ALL:-1}" != 0 ] || routes=$(cut -d ' ' -f $((1 + $3 % 3)) <<<"$routes")
     IFS=, read -ra names <<<"$2"
     file=$(test/programs/object "$2" "$1") || { echo "FAIL $2: nvcc"; return 1; }
-    for route in shared static driver; do
+    for route in $routes; do
         link $route "$file" "$T/$route/${names[0]}" >"$T/$route/${names[0]}.log" 2>&1 || continue
         for name in "${names[@]:1}"; do ln "$T/$route/${names[0]}" "$T/$route/$name"; done
     done
@@ -78,7 +80,7 @@ group() {  # group SM NAMES: compiles and links them, and runs each under its ow
 }
 
 if [ "${1:-}" = --group ]; then
-    group "$2" "$3"
+    group "$2" "$3" "$4"
     exit 0
 fi
 T=$(mktemp -d) || exit 1
@@ -95,7 +97,7 @@ else
     test/programs/groups objects
 fi >"$T/groups"
 names=$(cut -d ' ' -f 2 "$T/groups" | tr , '\n' | wc -l)
-xargs -a "$T/groups" -P "${TEST_JOBS:-2}" -L 1 "$0" --group
+awk '{ print $0, NR }' "$T/groups" | xargs -P "${TEST_JOBS:-2}" -L 1 "$0" --group
 count() { find "$T" -name "*.$1" | wc -l; }
 refused=$(count refused) failed=$((names - $(count refused) - $(count passed)))
 echo "$((SECONDS - start)) seconds; $refused programs need what the CPU device" \

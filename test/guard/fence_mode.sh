@@ -35,8 +35,12 @@ verdict() {  # verdict STATUS WHAT
 seeds=3
 [ "${TEST_ALL:-0}" = 0 ] || seeds=30
 "$MOAT" --device=cpu --mode=off "$T/fence_tenant" list >"$T/cases" 2>/dev/null </dev/null
+number=0
 for way in mask check modulo; do
     while read -r name _ often options; do
+        number=$((number + 1))
+        # The ways differ in the variant for pointers into the partition alone.
+        [ $way/"${TEST_ALL:-0}" != modulo/0 ] || [ $((number % 3)) = 0 ] || continue
         run --fence=$way ${options:+"$options"} "$T/fence_tenant" good "$name"
         [ "$status" = 0 ] && [ -z "$found" ] && grep -q 'kernel launches fenced' "$T/log"
         verdict $? "$way: good $name"
