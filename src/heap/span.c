@@ -50,7 +50,7 @@ static struct span *unused;        // without a bin
 static size_t used, idle;          // spans with a bin; those in lists of idle ones
 static char *region, *region_end;  // the part of the last region that is not in use yet
 static uint64_t mapped;
-static size_t page_size;             // set with the first region
+static size_t page_size;             // set once, with the first region
 static struct timespec idle_since;   // when more than IDLE_PART became idle; all 0: they are not
 static uint64_t spare, spare_after;  // bytes of free blocks in spans; the same when room was last made
 
@@ -131,7 +131,10 @@ bool span_has(const void *p)
 // Maps whole grains between two inaccessible pages.
 static char *map_grains(size_t size)
 {
-    size_t page = page_size = (size_t)sysconf(_SC_PAGESIZE), all = size + GRAIN + page;
+    // Threads that have a block read it without the lock, so it is written once, before the first block.
+    if (!page_size)
+        page_size = (size_t)sysconf(_SC_PAGESIZE);
+    size_t page = page_size, all = size + GRAIN + page;
     char *p = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return NULL;
