@@ -131,7 +131,7 @@ bool span_has(const void *p)
 // Maps whole grains between two inaccessible pages.
 static char *map_grains(size_t size)
 {
-    // Threads that have a block read it without the lock, so it is written once, before the first block.
+    // Threads that have a block read the size without the lock: it is written once, before the first block.
     if (!page_size)
         page_size = (size_t)sysconf(_SC_PAGESIZE);
     size_t page = page_size, all = size + GRAIN + page;
