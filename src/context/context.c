@@ -240,13 +240,19 @@ struct context *context_enter(CUcontext context, bool *pushed)
     return ctx;
 }
 
-struct context *context_enter_owner(bool *pushed)
+CUcontext context_current_owner(void)
 {
     CUcontext current = NULL;
+    return guard.real.cuCtxGetCurrent && !guard.real.cuCtxGetCurrent(&current) && current
+               ? green_owner(current)
+               : NULL;
+}
+
+struct context *context_enter_owner(bool *pushed)
+{
+    CUcontext owner = context_current_owner();
     *pushed = false;
-    if (!guard.real.cuCtxGetCurrent || guard.real.cuCtxGetCurrent(&current) || !current)
-        return NULL;
-    return context_enter(green_owner(current), pushed);
+    return owner ? context_enter(owner, pushed) : NULL;
 }
 
 void context_leave(bool pushed)

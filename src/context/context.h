@@ -60,6 +60,9 @@ void context_after_fork(void);
 // Returns the row of the current context. Returns NULL if no context is current, if it is a green one
 // (green.h), if there is no room, or if the driver lacks calls that all modes need.
 struct context *context_current(void);
+// Returns the context that owns what the program makes now: of a green one, the primary context. Returns NULL
+// if none is current.
+CUcontext context_current_owner(void);
 // Returns the row of any context, of the current one for NULL. *pushed is true if the context was made
 // current; context_leave must follow.
 struct context *context_enter(CUcontext context, bool *pushed);

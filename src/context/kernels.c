@@ -124,14 +124,13 @@ void kernels_found(const void *handle, enum kernels_kind kind, const void *owner
 {
     const char *kept = names_keep(name);
     struct kernel *k = kernels_find(handle);
-    // A program may ask for its kernels again and again. After a context has ended, another kernel can have
-    // the same handle, name and owner, so the driver is queried for its layout again.
-    if (k && (!owner || atomic_load_explicit(&k->owner, memory_order_acquire) == owner) &&
+    // A program may ask for its kernels again and again.
+    if (k && !atomic_load_explicit(&k->ending, memory_order_acquire) &&
+        (!owner || atomic_load_explicit(&k->owner, memory_order_acquire) == owner) &&
         (!kept || atomic_load_explicit(&k->name, memory_order_acquire) == kept) &&
-        (!kind || atomic_load_explicit(&k->kind, memory_order_acquire) == kind)) {
-        atomic_store_explicit(&k->layout, NULL, memory_order_release);
+        (!kind || atomic_load_explicit(&k->kind, memory_order_acquire) == kind))
         return;
-    }
+    CUcontext context = kind == KERNELS_KERNEL ? NULL : context_current_owner();
     lock_take(&lock);
     k = get(handle);
     if (k) {
@@ -140,10 +139,31 @@ void kernels_found(const void *handle, enum kernels_kind kind, const void *owner
         forget_old(k);
         set_owner(k, owner ? owner : former);
         k->serial = atomic_fetch_add_explicit(&found, 1, memory_order_relaxed);
+        k->context = context;
+        atomic_store_explicit(&k->ending, false, memory_order_release);
         atomic_store_explicit(&k->kind, kind, memory_order_release);
         if (kept)
             atomic_store_explicit(&k->name, kept, memory_order_release);
     }
+    lock_give(&lock);
+}
+
+void kernels_owner_ends(const void *owner, bool ends)
+{
+    lock_take(&lock);
+    for (struct kernel *k = owner ? *bucket_of(owner) : NULL; k; k = k->next)
+        if (atomic_load_explicit(&k->owner, memory_order_relaxed) == owner)
+            atomic_store_explicit(&k->ending, ends, memory_order_release);
+    lock_give(&lock);
+}
+
+void kernels_context_ends(CUcontext context, bool ends)
+{
+    lock_take(&lock);
+    for (unsigned i = 0; i < OWNERS && context; i++)
+        for (struct kernel *k = owners[i]; k; k = k->next)
+            if (k->context == context)
+                atomic_store_explicit(&k->ending, ends, memory_order_release);
     lock_give(&lock);
 }
 

@@ -57,8 +57,11 @@ struct kernel {
     _Atomic(const struct kernel *) own;             // the program's kernel that this one replaces; NULL: none
     _Atomic(struct kernels_old *) old;              // NULL: nothing was set
     _Atomic(void *) data[KERNELS_DATA];             // indexed by what kernels_take_number returned
-    struct kernel *next;  // in the owner's bucket; protected by the lock of kernels.c
-    uint64_t serial;      // kernels found before this one; protected by the lock of kernels.c
+    _Atomic bool ending;  // the driver may already have given the handle to another kernel
+    // Protected by the lock of kernels.c.
+    struct kernel *next;  // in the owner's bucket
+    uint64_t serial;      // kernels found before this one
+    CUcontext context;    // with which a function ends, never a green one; NULL: unknown, or a CUkernel
 };
 
 struct kernels_slot {
@@ -84,11 +87,17 @@ static inline struct kernel *kernels_find(const void *handle)
     return NULL;
 }
 
-// Records that the program got this handle. If the handle was another kernel's, all that was known about that
-// one is cleared. A name or an owner of NULL leaves the known one.
+// Records that the program got this handle. If the handle was another kernel's, or may have been since the
+// owner or the context of that one ended, all that was known about that one is cleared. A name or an owner of
+// NULL leaves the known one.
 void kernels_found(const void *handle, enum kernels_kind kind, const void *owner, const char *name);
 // Returns the entry of a handle; makes one if there is none. Returns NULL if there is no room.
 struct kernel *kernels_get(const void *handle);
+// Records that the driver is about to unload a module or library, or to end a context, or (ends is false)
+// that it did not. A kernel that is found from now on under the handle of one of theirs may be a new one,
+// whose name and owner can be the former one's.
+void kernels_owner_ends(const void *owner, bool ends);
+void kernels_context_ends(CUcontext context, bool ends);
 // Returns how many kernels were found so far. Taken before the driver unloads a module or library, for
 // kernels_owner_gone.
 uint64_t kernels_found_so_far(void);

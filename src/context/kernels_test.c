@@ -24,6 +24,15 @@ static const struct kernels_parameter two[] = {{0, 8}, {8, 4}}, three[] = {{0, 8
 static const struct kernels_parameter *reported = two;
 static unsigned nreported = 2, asked_function, asked_kernel;
 static CUresult refuses;
+static char contexts[2];
+#define CONTEXT(n) ((CUcontext)(void *)&contexts[n])
+static CUcontext current;
+
+static CUresult get_current(CUcontext *context)
+{
+    *context = current;
+    return CUDA_SUCCESS;
+}
 
 static CUresult tell(size_t index, size_t *offset, size_t *size)
 {
@@ -48,7 +57,10 @@ static CUresult kernel_info(CUkernel k, size_t index, size_t *offset, size_t *si
 
 static int setup(void **state)
 {
-    guard.real = (struct driver){.cuFuncGetParamInfo = function_info, .cuKernelGetParamInfo = kernel_info};
+    guard.real = (struct driver){.cuFuncGetParamInfo = function_info,
+                                 .cuKernelGetParamInfo = kernel_info,
+                                 .cuCtxGetCurrent = get_current};
+    current = CONTEXT(0);
     reported = two;
     nreported = 2;
     asked_function = asked_kernel = 0;
@@ -103,6 +115,51 @@ static void keeps_data(void **state)
     for (int i = 0; i < KERNELS_DATA; i++)
         assert_int_equal(kernels_take_number(), i);
     assert_int_equal(kernels_take_number(), -1);
+}
+
+// From when an owner or a context is about to end, a kernel that is found under a handle of theirs may be a
+// new one, though its name and owner are the same: nothing of the former one is left in it, and it stays when
+// the end of the former one is recorded.
+static void renews_what_ends(void **state)
+{
+    int a;
+    for (int i = 18; i < 22; i++) {
+        current = CONTEXT(i == 20);
+        kernels_found(HANDLE(i), i == 21 ? KERNELS_KERNEL : KERNELS_FUNCTION, OWNER(i == 19 ? 6 : 7), "k");
+        atomic_store(&kernels_find(HANDLE(i))->data[0], &a);
+    }
+    kernels_context_ends(CONTEXT(0), true);
+    kernels_context_ends(NULL, true);
+    current = CONTEXT(1);
+    for (int i = 18; i < 22; i++)
+        kernels_found(HANDLE(i), i == 21 ? KERNELS_KERNEL : KERNELS_FUNCTION, OWNER(i == 19 ? 6 : 7), "k");
+    for (int i = 18; i < 22; i++)
+        assert_ptr_equal(atomic_load(&kernels_find(HANDLE(i))->data[0]), i < 20 ? NULL : (void *)&a);
+
+    // Found again, they are the other context's, and do not end with the first.
+    atomic_store(&kernels_find(HANDLE(18))->data[0], &a);
+    atomic_store(&kernels_find(HANDLE(19))->data[0], &a);
+    kernels_context_ends(CONTEXT(0), true);
+    kernels_owner_ends(OWNER(6), true);
+    kernels_owner_ends(NULL, true);
+    uint64_t before = kernels_found_so_far();
+    kernels_found(HANDLE(18), KERNELS_FUNCTION, OWNER(7), "k");
+    kernels_found(HANDLE(19), KERNELS_FUNCTION, OWNER(6), "k");
+    assert_ptr_equal(atomic_load(&kernels_find(HANDLE(18))->data[0]), &a);
+    assert_null(atomic_load(&kernels_find(HANDLE(19))->data[0]));
+    atomic_store(&kernels_find(HANDLE(19))->data[0], &a);
+    kernels_owner_gone(OWNER(6), before);
+    assert_ptr_equal(atomic_load(&kernels_find(HANDLE(19))->data[0]), &a);
+
+    // What did not end after all stays as it is.
+    kernels_owner_ends(OWNER(6), true);
+    kernels_owner_ends(OWNER(6), false);
+    kernels_context_ends(CONTEXT(1), true);
+    kernels_context_ends(CONTEXT(1), false);
+    kernels_found(HANDLE(18), KERNELS_FUNCTION, OWNER(7), "k");
+    kernels_found(HANDLE(19), KERNELS_FUNCTION, OWNER(6), "k");
+    assert_ptr_equal(atomic_load(&kernels_find(HANDLE(18))->data[0]), &a);
+    assert_ptr_equal(atomic_load(&kernels_find(HANDLE(19))->data[0]), &a);
 }
 
 static void forgets_with_owner(void **state)
@@ -266,6 +323,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(finds, setup),
         cmocka_unit_test_setup(keeps_data, setup),
+        cmocka_unit_test_setup(renews_what_ends, setup),
         cmocka_unit_test_setup(forgets_with_owner, setup),
         cmocka_unit_test_setup(stands_for, setup),
         cmocka_unit_test_setup(asks_once, setup),

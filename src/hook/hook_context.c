@@ -4,6 +4,7 @@
 
 #include "context/context.h"
 #include "context/green.h"
+#include "context/kernels.h"
 #include "core/lock.h"
 #include "core/guard.h"
 #include "hook/hook.h"
@@ -39,6 +40,7 @@ static void ends(CUcontext context, enum driver_id call, bool last)
         mode_context_last_look(context);
     lock_take(&ending);
     context_close(context);
+    kernels_context_ends(context, true);
     mode_context_ends(context, call);
 }
 
@@ -55,10 +57,12 @@ static void primary_ends(CUdevice device, enum driver_id call, bool last)
 
 static void over(CUcontext context, enum driver_id call, bool is_gone)
 {
-    if (is_gone)
+    if (is_gone) {
         gone(context, call);
-    else
+    } else {
+        kernels_context_ends(context, false);
         mode_context_stays(context);
+    }
     context_open(context);
     lock_give(&ending);
 }

@@ -235,8 +235,10 @@ CUresult hook_cuLibraryLoadFromFile(CUlibrary *library, const char *file, CUjit_
     struct modules_row *row = modules_unloading(handle); \
     mode_module_ends(handle);                            \
     uint64_t before = kernels_found_so_far();            \
+    kernels_owner_ends(handle, true);                    \
     CUresult r = guard.real.symbol(handle);              \
     if (r) {                                             \
+        kernels_owner_ends(handle, false);               \
         mode_module_stays(handle);                       \
     } else if (guard.watching) {                         \
         mode_module_gone(handle);                        \

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
-#include "context/green.h"
+#include "context/context.h"
 #include "core/lock.h"
 #include "core/guard.h"
 #include "rewrite/rewrite_later.h"
@@ -123,12 +123,6 @@ static struct modules_row *find_library_of(const void *module)
 
 // --- loads and unloads -------------------------------------------------------------------------------------
 
-static CUcontext current_owner(void)
-{
-    CUcontext context = NULL;
-    return !guard.real.cuCtxGetCurrent(&context) && context ? green_owner(context) : NULL;
-}
-
 static struct modules_row *add(const struct modules_row *like)
 {
     struct modules_row *row = mem_alloc(sizeof *row), *dead = NULL;
@@ -157,7 +151,7 @@ struct modules_row *modules_add(const void *handle, bool library, struct pass_re
 {
     return add(&(struct modules_row){.handle = handle,
                                      .library = library,
-                                     .context = library ? NULL : current_owner(),
+                                     .context = library ? NULL : context_current_owner(),
                                      .parts = parts,
                                      .nparts = nparts});
 }
@@ -205,7 +199,7 @@ static void free_aliases(struct modules_alias *a)
 
 void modules_alias(const void *library, CUmodule module)
 {
-    CUcontext context = is_empty() ? NULL : current_owner();
+    CUcontext context = is_empty() ? NULL : context_current_owner();
     struct modules_alias *a = context ? mem_zalloc(1, sizeof *a) : NULL, *other = NULL, *own = NULL;
     if (!a)
         return;
