@@ -4,8 +4,8 @@
 //
 // The window has the shared memory of the block of rank r at r * CLUSTER_STEP, for all blocks of the cluster
 // and for the block itself: the address of a variable in shared memory differs from block to block, as ptxas
-// makes it for sm_90. Accesses that spell .shared, not .shared::cluster, reach the block's own memory alone. A
-// grid without clusters has clusters of one block.
+// makes it for sm_90. Accesses that spell .shared, not .shared::cluster, reach the block's own memory alone.
+// A grid without clusters has clusters of one block.
 #ifndef MOAT_EXEC_CLUSTER_H
 #define MOAT_EXEC_CLUSTER_H
 

@@ -48,7 +48,8 @@ static uint64_t uniform(const struct exec_warp *w, uint32_t id, unsigned which)
     case PTX_SREG_GLOBALTIMER:
     case PTX_SREG_GLOBALTIMER_LO: return nanoseconds();
     case PTX_SREG_GLOBALTIMER_HI: return nanoseconds() >> 32;
-    case PTX_SREG_RESERVED_SMEM_OFFSET_END:
+    // The end of what the system uses of its bytes, not of the bytes: variables begin at the latter.
+    case PTX_SREG_RESERVED_SMEM_OFFSET_END: return 0;
     case PTX_SREG_RESERVED_SMEM_OFFSET_CAP: return EXEC_RESERVED_SHARED;
     case PTX_SREG_TOTAL_SMEM_SIZE: return b->shared_size - EXEC_RESERVED_SHARED;
     case PTX_SREG_AGGR_SMEM_SIZE: return b->shared_size;

@@ -65,8 +65,8 @@ static const char find_text[] = ".func (.reg .b64 to) " FENCE_FIND " (.reg .b64 
                                 "back:\n"
                                 "ret;\n"
                                 "}\n";
-// Shared memory, with clusters and without: what an address in it is, and how it is compared. The shared memory
-// of a cluster's block of rank r is at r * 16 MiB, also for that block itself.
+// Shared memory, without clusters and with them: what an address in it is, and how it is compared. The shared
+// memory of a cluster's block of rank r is at r * 16 MiB, also for that block itself.
 static const struct {
     const char *address, *compare;
 } shared_texts[2] = {

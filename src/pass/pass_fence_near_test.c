@@ -14,8 +14,8 @@
     "ld.param.u64 %a, [pa];\nld.param.u64 %b, [pb];\nld.param.u64 %n, [pn];\nmul.lo.u64 %i, %n, 4;\n" \
     "mov.u32 %s, tile;\ncvt.u32.u64 %t, %i;\nadd.u32 %t, %s, %t;\nsetp.eq.u64 %c, %n, 7;\n" body "ret;\n}\n"
 
-// What notes: a mask twice, a comparison with shared memory twice, an alignment once. The second comparison of
-// each, "gt", is counted with both.
+// What notes: a mask twice, a comparison with shared memory twice, an alignment once. The second comparison
+// of the first two, "gt", is counted together.
 #define MASK "setp.lt.or.u32"
 #define SHARED "setp.lo.or.u32"
 #define SECOND "setp.gt.or.u32"

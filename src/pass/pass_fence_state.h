@@ -59,8 +59,8 @@ struct fencing {
     bool *bare;                  // by index of result->funcs: a copy without a fence is kept
     bool modulo;                 // variants use modulo, not a mask
     bool watchdog;               // loops look at the clock
-    // A special register has the bytes of shared memory with those of the system, and blocks may be in clusters:
-    // that is so from sm_90 on.
+    // A special register has the bytes of shared memory with those of the system, and blocks may be in
+    // clusters: that is so from sm_90 on.
     bool exact_shared;
     uint32_t taker[2], instead[2];  // malloc and its kin, and what is called in their place; PTX_NONE
     // Calls.
