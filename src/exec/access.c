@@ -14,7 +14,9 @@ static const char *const names[ACCESS_SPACES] = {"generic", "global", "shared", 
 uint64_t access_address(const struct exec_warp *w, const struct exec_insn *i, unsigned lane)
 {
     if (i->flags & ACCESS_NO_BASE)
-        return i->imm + (access_space(i) == ACCESS_LOCAL ? w->frame->local_base : 0);
+        return i->imm + (access_space(i) == ACCESS_LOCAL    ? w->frame->local_base
+                         : access_space(i) == ACCESS_SHARED ? w->block->shared_base
+                                                            : 0);
     if (i->flags & ACCESS_A32)
         return (uint32_t)(((const uint32_t *)(w->regs + i->a))[lane] + (uint32_t)i->imm);
     return ((const uint64_t *)(w->regs + i->a))[lane] + i->imm;
@@ -57,8 +59,7 @@ static bool raise_fault(struct exec_warp *w, const struct exec_insn *i, enum exe
     return false;
 }
 
-// Returns the host address in the shared memory of another block of the cluster, or of the own block through
-// its cluster address; NULL if out of bounds.
+// Returns the host address in the shared memory of another block of the cluster; NULL if out of bounds.
 static __attribute__((noinline)) char *cluster_at(const struct exec_warp *w, uint64_t at, unsigned size)
 {
     const struct exec_block *b = cluster_block(w, &at);
@@ -70,9 +71,19 @@ static __attribute__((noinline)) char *cluster_at(const struct exec_warp *w, uin
 static inline char *shared_at(const struct exec_warp *w, uint64_t at, unsigned size)
 {
     const struct exec_block *b = w->block;
-    if (at <= b->shared_size && size <= b->shared_size - at)
-        return b->shared + at;
-    return at < CLUSTER_STEP ? NULL : cluster_at(w, at, size);
+    uint64_t own = at - b->shared_base;
+    if (own <= b->shared_size && size <= b->shared_size - own)
+        return b->shared + own;
+    return cluster_rank(at) == b->rank ? NULL : cluster_at(w, at, size);
+}
+
+// Returns whether an access that may reach the block's own shared memory alone is to that of another block of
+// the cluster. A GPU calls the instruction illegal.
+static bool is_others(const struct exec_warp *w, const struct exec_insn *i, uint64_t at)
+{
+    uint32_t rank = cluster_rank(at);
+    return i->flags & ACCESS_OWN && access_space(i) == ACCESS_SHARED && rank != w->block->rank &&
+           rank < w->block->cluster->size;
 }
 
 static bool is_allowed(const struct exec_warp *w, enum access_space where, uint64_t at, unsigned size,
@@ -99,10 +110,11 @@ static int check(struct exec_warp *w, const struct exec_insn *i, unsigned lane, 
                    : ACCESS_SPACES;
     }
     enum access_space where = resolve_space(access_space(i), address);
-    if (is_allowed(w, where, *address, size, write))
+    bool others = is_others(w, i, original);
+    if (!others && is_allowed(w, where, *address, size, write))
         return (int)where;
-    return raise_fault(w, i, EXEC_ILLEGAL_ADDRESS, lane, original, size, write, may_skip) ? SKIPPED
-                                                                                          : ACCESS_SPACES;
+    enum exec_fault_kind kind = others ? EXEC_ILLEGAL_INSTRUCTION : EXEC_ILLEGAL_ADDRESS;
+    return raise_fault(w, i, kind, lane, original, size, write, may_skip) ? SKIPPED : ACCESS_SPACES;
 }
 
 // The common case: all lanes are active and aligned. Returns false in other cases.

@@ -19,8 +19,10 @@ enum {
     ACCESS_VEC = 3 << ACCESS_VEC_SHIFT,
     ACCESS_REG_SHIFT = 6,  // registers of 16, 32, 64, 128 bits, as 0 to 3
     ACCESS_REG = 3 << ACCESS_REG_SHIFT,
-    ACCESS_A32 = 1 << 8,      // the address register has 32 bits
-    ACCESS_NO_BASE = 1 << 9,  // no address register: imm is the address; in local memory, relative to frame
+    ACCESS_A32 = 1 << 8,  // the address register has 32 bits
+    // No address register: imm is the address; in local memory, relative to the frame; in shared memory, an
+    // offset in the block's own.
+    ACCESS_NO_BASE = 1 << 9,
     ACCESS_SPACE_SHIFT = 10,
     ACCESS_SPACE = 7 << ACCESS_SPACE_SHIFT,
     ACCESS_STORES = 1 << 13,
@@ -31,6 +33,7 @@ enum {
     ACCESS_SPELLED_SHIFT = 16,
     ACCESS_SPELLED = 7 << ACCESS_SPELLED_SHIFT,
     ACCESS_PART = 1 << 19,  // not the first part of what is one access in the program
+    ACCESS_OWN = 1 << 20,   // only the block's own shared memory may be accessed
 };
 enum { ACCESS_CONST = ACCESS_SPACES };  // only as a spelled space: constants lie in global memory
 

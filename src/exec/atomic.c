@@ -217,9 +217,10 @@ static char *quick(const struct exec_warp *w, const struct exec_insn *i, unsigne
     uint64_t address = access_address(w, i, lane);
     if (address & (size - 1))
         return NULL;
-    if (access_space(i) == ACCESS_SHARED)
-        return address + size <= w->block->shared_size && address < UINT32_MAX ? w->block->shared + address
-                                                                               : NULL;
+    if (access_space(i) == ACCESS_SHARED) {
+        uint64_t own = address - w->block->shared_base;
+        return own + size <= w->block->shared_size && own < UINT32_MAX ? w->block->shared + own : NULL;
+    }
     return space_access(address, size, SPACE_READ | SPACE_WRITE) ? space_host(address) : NULL;
 }
 

@@ -6,20 +6,20 @@
 
 // --- addresses ---------------------------------------------------------------------------------------------
 
-uint32_t cluster_rank(const struct exec_warp *w, uint64_t offset)
+uint32_t cluster_rank(uint64_t offset)
 {
-    return offset < CLUSTER_STEP ? w->block->rank : (uint32_t)(offset / CLUSTER_STEP - 1);
+    return (uint32_t)(offset / CLUSTER_STEP);
 }
 
 uint64_t cluster_address(uint64_t offset, uint32_t rank)
 {
-    return offset % CLUSTER_STEP + ((uint64_t)rank + 1) * CLUSTER_STEP;
+    return offset % CLUSTER_STEP + (uint64_t)rank * CLUSTER_STEP;
 }
 
 struct exec_block *cluster_block(const struct exec_warp *w, uint64_t *offset)
 {
     const struct exec_cluster *c = w->block->cluster;
-    uint32_t rank = cluster_rank(w, *offset);
+    uint32_t rank = cluster_rank(*offset);
     if (*offset >= SPACE_WINDOW || rank >= c->size)
         return NULL;
     *offset %= CLUSTER_STEP;
@@ -55,7 +55,7 @@ const struct exec_insn *cluster_getctarank(struct exec_warp *w, const struct exe
 {
     for (uint32_t left = w->mask; left; left &= left - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(left);
-        ((uint32_t *)(w->regs + i->d))[l] = cluster_rank(w, get(w, i, l) - window(i));
+        ((uint32_t *)(w->regs + i->d))[l] = cluster_rank(get(w, i, l) - window(i));
     }
     return i + 1;
 }

@@ -2,9 +2,10 @@
 // Clusters: blocks that one thread runs together and that access each other's shared memory. Internal to
 // src/exec.
 //
-// The window of shared memory maps a block's own shared memory at 0, and the shared memory of every block of
-// the cluster, its own included, at (rank + 1) * CLUSTER_STEP. mapa returns the latter addresses. A grid
-// without clusters has clusters of one block.
+// The window has the shared memory of the block of rank r at r * CLUSTER_STEP, for all blocks of the cluster
+// and for the block itself: the address of a variable in shared memory differs from block to block, as ptxas
+// makes it for sm_90. Accesses that spell .shared, not .shared::cluster, reach the block's own memory alone.
+// A grid without clusters has clusters of one block.
 #ifndef MOAT_EXEC_CLUSTER_H
 #define MOAT_EXEC_CLUSTER_H
 
@@ -25,7 +26,7 @@ struct exec_cluster {
 struct exec_block *cluster_block(const struct exec_warp *w, uint64_t *offset);
 
 // Returns the rank of the block that holds the offset.
-uint32_t cluster_rank(const struct exec_warp *w, uint64_t offset);
+uint32_t cluster_rank(uint64_t offset);
 // Returns the offset of the same place in the block with that rank.
 uint64_t cluster_address(uint64_t offset, uint32_t rank);
 

@@ -58,6 +58,35 @@ static void test_neighbours(void **state)
             assert_int_equal(exec_testing_word(out + 4 * (b * 40 + t)), (b ^ 1) * 100 + t);
 }
 
+// A variable in shared memory has another address in each block, as on a GPU: that of the block's rank.
+static void test_own_addresses(void **state)
+{
+    uint64_t out;
+    const char *text =
+        KERNEL("mov.u32 r2, sv; mad.wide.u32 d1, r1, 32, d0; st.global.u32 [d1], r2; mov.u64 d2, tv;\n"
+               "cvta.shared.u64 d2, d2; cvta.to.shared.u64 d2, d2; st.global.u32 [d1+4], d2;\n"
+               "st.shared.u32 [sv+4], r1; ld.shared.u32 r3, [r2+4]; st.global.u32 [d1+8], r3;\n"
+               "mapa.shared::cluster.u32 r4, r2, r1; st.global.u32 [d1+12], r4;\n"
+               "atom.shared.add.u32 r5, [r2+4], 7; ld.shared.u32 r5, [sv+4]; st.global.u32 [d1+16], r5;");
+    assert_int_equal(run(text, 2, 2, 1, &out).kind, EXEC_NO_FAULT);
+    uint32_t sv = exec_testing_word(out), tv = exec_testing_word(out + 4);
+    expect(out, (const uint32_t[]){sv, tv, 0, sv, 7}, 5);
+    expect(out + 32, (const uint32_t[]){sv + (1 << 24), tv + (1 << 24), 1, sv + (1 << 24), 8}, 5);
+    assert_true(sv >= 1024 && sv < 1 << 24);
+}
+
+// What spells .shared reaches the block's own memory alone.
+static void test_others_by_shared(void **state)
+{
+    uint64_t out;
+    struct exec_fault f =
+        run(KERNEL("mov.u32 r2, sv; and.b32 r2, r2, 0xFFFFFF; st.shared.u32 [r2], r1;"), 2, 2, 32, &out);
+    assert_int_equal(f.kind, EXEC_ILLEGAL_INSTRUCTION);
+    assert_int_equal(f.block[0], 1);
+    f = run(KERNEL("mov.u32 r2, sv; or.b32 r2, r2, 0x5000000; st.shared.u32 [r2], r1;"), 2, 2, 32, &out);
+    assert_int_equal(f.kind, EXEC_ILLEGAL_ADDRESS);
+}
+
 // The barrier does not wait for threads that have ended; the others pass it twice.
 static void test_early_end(void **state)
 {
@@ -196,6 +225,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers),         cmocka_unit_test(test_neighbours),
+        cmocka_unit_test(test_own_addresses),   cmocka_unit_test(test_others_by_shared),
         cmocka_unit_test(test_early_end),       cmocka_unit_test(test_waits_for_ever),
         cmocka_unit_test(test_block_has_ended), cmocka_unit_test(test_phases),
         cmocka_unit_test(test_bad_barriers),    cmocka_unit_test(test_copies),

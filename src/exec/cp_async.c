@@ -12,8 +12,10 @@ static char *direct(const struct exec_warp *w, const struct exec_insn *at, uint6
     const struct exec_block *b = w->block;
     if (address & (size - 1))
         return NULL;
-    if (access_space(at) == ACCESS_SHARED)
-        return address <= b->shared_size && size <= b->shared_size - address ? b->shared + address : NULL;
+    if (access_space(at) == ACCESS_SHARED) {
+        uint64_t own = address - b->shared_base;
+        return own <= b->shared_size && size <= b->shared_size - own ? b->shared + own : NULL;
+    }
     return access_space(at) == ACCESS_GLOBAL && space_access(address, size, right) ? space_host(address)
                                                                                    : NULL;
 }

@@ -123,14 +123,25 @@ static struct decode_address address(struct decode *d, const struct ptx_operand 
     return a;
 }
 
+// The same for the n-th space that the instruction spells.
+static struct decode_address spelled_address(struct decode *d, const struct ptx_operand *o, unsigned n,
+                                             unsigned bytes)
+{
+    const struct ptx_form *form = d->stmt->form;
+    struct decode_address a = address(d, o, space_of(d, n), bytes);
+    if (n < form->nspaces && ptx_space_is((enum ptx_space)form->spaces[n]) == PTX_SPACE_SHARED)
+        a.flags |= ACCESS_OWN;
+    return a;
+}
+
 struct decode_address decode_address(struct decode *d, const struct ptx_operand *o, unsigned n)
 {
-    return address(d, o,
-                   n == DECODE_SHARED    ? ACCESS_SHARED
-                   : n == DECODE_GLOBAL  ? ACCESS_GLOBAL
-                   : n == DECODE_GENERIC ? ACCESS_GENERIC
-                                         : space_of(d, n),
-                   0);
+    switch (n) {
+    case DECODE_SHARED: return address(d, o, ACCESS_SHARED, 0);
+    case DECODE_GLOBAL: return address(d, o, ACCESS_GLOBAL, 0);
+    case DECODE_GENERIC: return address(d, o, ACCESS_GENERIC, 0);
+    default: return spelled_address(d, o, n, 0);
+    }
 }
 
 static unsigned log2_of(unsigned bytes)
@@ -262,7 +273,7 @@ static void decode_load(struct decode *d)
     const struct ptx_form *form = d->stmt->form;
     enum ptx_type type = last_type(form);
     if (is_wide(form, type)) {
-        struct decode_address a = address(d, decode_operand(d, 1), space_of(d, 0), 32);
+        struct decode_address a = spelled_address(d, decode_operand(d, 1), 0, 32);
         split_wide(d, decode_operand(d, 0), type, &a, 0, half);
         emit_load(d, &half[0], &a);
         a.imm += 16;
@@ -270,7 +281,7 @@ static void decode_load(struct decode *d)
         return;
     }
     access_of(d, decode_operand(d, 0), type, form->vec, &v);
-    struct decode_address a = address(d, decode_operand(d, 1), space_of(d, 0), v.n * v.bytes);
+    struct decode_address a = spelled_address(d, decode_operand(d, 1), 0, v.n * v.bytes);
     if (form->nspaces && ptx_space_is((enum ptx_space)form->spaces[0]) == PTX_SPACE_CONST)
         set_spelled(&a, ACCESS_CONST);
     emit_load(d, &v, &a);
@@ -299,7 +310,7 @@ static void decode_store(struct decode *d)
     struct access v, half[2];
     enum ptx_type type = last_type(d->stmt->form);
     if (is_wide(d->stmt->form, type)) {
-        struct decode_address a = address(d, decode_operand(d, 0), space_of(d, 0), 32);
+        struct decode_address a = spelled_address(d, decode_operand(d, 0), 0, 32);
         split_wide(d, decode_operand(d, 1), type, &a, ACCESS_STORES, half);
         emit_store(d, &half[0], &a);
         a.imm += 16;
@@ -307,7 +318,7 @@ static void decode_store(struct decode *d)
         return;
     }
     access_of(d, decode_operand(d, 1), type, d->stmt->form->vec, &v);
-    struct decode_address a = address(d, decode_operand(d, 0), space_of(d, 0), v.n * v.bytes);
+    struct decode_address a = spelled_address(d, decode_operand(d, 0), 0, v.n * v.bytes);
     emit_store(d, &v, &a);
     if (ptx_form_has(d->stmt->form, PTX_MOD_RELEASE) || ptx_form_has(d->stmt->form, PTX_MOD_VOLATILE))
         decode_emit(d, atomic_fence);
@@ -417,8 +428,7 @@ static void decode_atomic(struct decode *d)
     enum ptx_type type = last_type(form);
     if (!atomic_knows(op, type))
         decode_unsupported(d);
-    enum access_space where = space_of(d, 0);
-    struct decode_address a = address(d, decode_operand(d, red ? 0 : 1), where, 0);
+    struct decode_address a = spelled_address(d, decode_operand(d, red ? 0 : 1), 0, 0);
     const struct ptx_operand *value = decode_operand(d, red ? 1 : 2);
     const struct ptx_operand *other = op == ATOMIC_CAS ? decode_operand(d, red ? 2 : 3) : NULL;
     const struct ptx_operand *result = red ? NULL : decode_operand(d, 0);
@@ -438,7 +448,7 @@ static void decode_atomic(struct decode *d)
         i->b = e[k].b;
         i->c = e[k].c;
         i->e = op | (uint32_t)type << ATOMIC_TYPE_SHIFT | (e[k].sink ? ATOMIC_NO_RESULT : 0) |
-               (where != ACCESS_SHARED ? ATOMIC_GLOBAL : 0);
+               (space_of(d, 0) != ACCESS_SHARED ? ATOMIC_GLOBAL : 0);
     }
     for (unsigned k = 0; k < form->vec; k++) {
         if (kept[k]) {
@@ -458,6 +468,7 @@ static void decode_copy(struct decode *d)
     if (bytes->kind != PTX_IMM || (bytes->value != 4 && bytes->value != 8 && bytes->value != 16))
         decode_unsupported(d);
     struct decode_address to = address(d, decode_operand(d, 0), ACCESS_SHARED, 0);
+    to.flags |= ACCESS_OWN;
     struct decode_address from = address(d, decode_operand(d, 1), ACCESS_GLOBAL, 0);
     uint32_t size = 0, ignore = 0;
     // The last operand may be a 64-bit cache policy, which is ignored.

@@ -150,11 +150,11 @@ static uint32_t symbol(struct decode *d, const struct ptx_operand *o, unsigned b
     if (bits == 1 || bits == 128)
         decode_unsupported(d);
     switch (s->kind) {
-    case EXEC_SYM_ADDRESS:
-    case EXEC_SYM_SHARED: return decode_const(d, bits, s->value + offset);
+    case EXEC_SYM_ADDRESS: return decode_const(d, bits, s->value + offset);
     case EXEC_SYM_FUNC: return decode_const(d, bits, s->func->code_address + offset);
     case EXEC_SYM_LOCAL: fn = special_local; break;
     case EXEC_SYM_PARAM: fn = special_param; break;
+    case EXEC_SYM_SHARED: fn = special_shared; break;
     case EXEC_SYM_DYNAMIC: fn = special_dynamic; break;
     default:
         decode_fail(d, -ENOENT, "nothing defines " STR_FMT, STR_ARG(ptx_sym(d->module->ptx, o->id)->name));

@@ -124,6 +124,7 @@ static struct exec_block *block_make(struct exec_grid *g)
         }
         b->cluster = c;
         b->rank = c->size;
+        b->shared_base = (uint32_t)cluster_address(0, b->rank);
         c->blocks[c->size] = b;
     }
     return first;

@@ -21,6 +21,7 @@ INLINE void addresses(const struct exec_warp *w, const struct exec_insn *i, uint
 {
     uint64_t offset = i->imm;
     if (i->flags & ACCESS_NO_BASE) {
+        offset += access_space(i) == ACCESS_SHARED ? w->block->shared_base : 0;
         LANES_LOOP at[l] = offset;
     } else if (i->flags & ACCESS_A32) {
         const uint32_t *a = (const uint32_t *)(w->regs + i->a);
@@ -71,8 +72,10 @@ INLINE struct shape shape(const uint64_t *at, unsigned step)
 INLINE char *resolve(const struct exec_warp *w, enum access_space where, uint64_t at, unsigned size,
                      unsigned right)
 {
-    if (where == ACCESS_SHARED)
-        return at + size <= w->block->shared_size && at < UINT32_MAX ? w->block->shared + at : NULL;
+    if (where == ACCESS_SHARED) {
+        uint64_t own = at - w->block->shared_base;
+        return own + size <= w->block->shared_size && own < UINT32_MAX ? w->block->shared + own : NULL;
+    }
     if (where == ACCESS_LOCAL)
         return NULL;
     return space_access(at, size, right) ? space_host(at) : NULL;
@@ -265,8 +268,9 @@ INLINE bool common_base(const struct exec_warp *w, enum access_space where, cons
     if (bits & (size - 1))
         return false;
     if (where == ACCESS_SHARED) {
-        *base = (uintptr_t)w->block->shared;
-        return most + size <= w->block->shared_size && most < UINT32_MAX;
+        uint64_t low = w->block->shared_base;
+        *base = (uintptr_t)w->block->shared - low;
+        return least >= low && most < UINT32_MAX && most - low + size <= w->block->shared_size;
     }
     *base = (uintptr_t)space_host(least) - least;
     if (least >> SPACE_COARSE_BITS == most >> SPACE_COARSE_BITS && !(most >> SPACE_BITS)) {

@@ -48,7 +48,8 @@ static uint64_t uniform(const struct exec_warp *w, uint32_t id, unsigned which)
     case PTX_SREG_GLOBALTIMER:
     case PTX_SREG_GLOBALTIMER_LO: return nanoseconds();
     case PTX_SREG_GLOBALTIMER_HI: return nanoseconds() >> 32;
-    case PTX_SREG_RESERVED_SMEM_OFFSET_END:
+    // The end of what the system uses of its bytes, not of the bytes: variables begin at the latter.
+    case PTX_SREG_RESERVED_SMEM_OFFSET_END: return 0;
     case PTX_SREG_RESERVED_SMEM_OFFSET_CAP: return EXEC_RESERVED_SHARED;
     case PTX_SREG_TOTAL_SMEM_SIZE: return b->shared_size - EXEC_RESERVED_SHARED;
     case PTX_SREG_AGGR_SMEM_SIZE: return b->shared_size;
@@ -158,7 +159,13 @@ const struct exec_insn *special_param_cvta(struct exec_warp *w, const struct exe
 
 const struct exec_insn *special_dynamic(struct exec_warp *w, const struct exec_insn *i)
 {
-    set_all(w, i, w->block->grid->dynamic_base + i->imm);
+    set_all(w, i, w->block->shared_base + w->block->grid->dynamic_base + i->imm);
+    return i + 1;
+}
+
+const struct exec_insn *special_shared(struct exec_warp *w, const struct exec_insn *i)
+{
+    set_all(w, i, w->block->shared_base + i->imm);
     return i + 1;
 }
 
@@ -175,7 +182,7 @@ static bool is_in(const struct exec_warp *w, uint32_t where, uint64_t a)
     const struct exec_launch *l = &w->block->grid->launch;
     bool shared = a - space.shared_window < SPACE_WINDOW, local = a - space.local_window < SPACE_WINDOW;
     switch (where) {
-    case PTX_SPACE_SHARED: return shared && cluster_rank(w, a - space.shared_window) == w->block->rank;
+    case PTX_SPACE_SHARED: return shared && cluster_rank(a - space.shared_window) == w->block->rank;
     case PTX_SPACE_SHARED_CLUSTER: return shared;
     case PTX_SPACE_LOCAL: return local;
     case PTX_SPACE_PARAM: return a - l->params < l->kernel->param_size;

@@ -17,6 +17,7 @@ exec_fn special_predicate;   // lo: enum ptx_sreg of one bit
 exec_fn special_local;       // imm: offset in the frame's local memory
 exec_fn special_param;       // imm: offset in the kernel's parameters
 exec_fn special_param_cvta;  // a: an address in them, of which a compiler may have kept only 32 bits
+exec_fn special_shared;      // imm: offset in the block's shared memory
 exec_fn special_dynamic;     // imm: offset in dynamic shared memory
 exec_fn special_isspacep;    // d, a, lo: enum ptx_space
 exec_fn special_alloca;      // d, a: bytes, imm: alignment

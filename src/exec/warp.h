@@ -119,6 +119,7 @@ struct exec_block {
     struct exec_cluster *cluster;
     uint32_t rank;  // in its cluster
     char *shared;
+    uint32_t shared_base;  // address of its shared memory in the window: cluster.h
     uint32_t shared_size;
     uint64_t number;  // in its grid
     uint32_t ctaid[3];

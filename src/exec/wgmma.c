@@ -52,7 +52,8 @@ static bool element(struct exec_warp *w, const struct exec_insn *i, const struct
 {
     unsigned lane = (unsigned)__builtin_ctz(w->mask), size = s->size == 1 ? 4 : s->size;
     *out = 0;
-    return access_read(w, i + 1, lane, address_of(s, row, k), out, size);
+    // A descriptor has no bits for a block of the cluster.
+    return access_read(w, i + 1, lane, w->block->shared_base + address_of(s, row, k), out, size);
 }
 
 enum { DEPTH = 32 };  // bytes of k

@@ -3,7 +3,8 @@
 // first byte, two distances and the pattern in which 16-byte pieces are exchanged (exec/wgmma.h has its
 // bits).
 // A matrix has as many rows as the product, or columns, by 32 bytes of k. Which variable it was made for is
-// not known: the last piece of the matrix is compared with the end of the block's shared memory.
+// not known: the last piece of the matrix is compared with the end of the block's shared memory. Addresses in
+// descriptors count from the block's own, also in a cluster.
 //
 // With pieces exchanged within spans, it is not known which piece of the last span is read; the first one
 // stands for all.
@@ -80,6 +81,8 @@ void check_described(struct check_func *k, uint32_t at, const struct check_acces
     struct described d;
     if (!find_matrix(s, a->mem.addr, &d))
         return;
+    // %aggr_smem_size, which counts the system's bytes in front of the variables too.
+    pass_raise_to(k->k->c->m, 8, 1);
     BEFORE(k, at,
            "and.b64 %0, %1, 0x3FFF;\nshl.b64 %0, %0, 4;\nshr.u64 %2, %1, 16;\nand.b64 %2, %2, 0x3FFF;\n"
            "shl.b64 %2, %2, 4;\nshr.u64 %3, %1, 32;\nand.b64 %3, %3, 0x3FFF;\nshl.b64 %3, %3, 4;\n"
@@ -94,11 +97,10 @@ void check_described(struct check_func *k, uint32_t at, const struct check_acces
            edit_reg(k->x), edit_reg(k->word), edit_reg(k->base), edit_reg(k->ok), edit_reg(k->limit),
            edit_reg(k->t));
     BEFORE(k, at,
-           "mov.u32 %0, %total_smem_size;\nmov.u32 %1, %reserved_smem_offset_end;\nadd.u32 %0, %0, %1;\n"
-           "cvt.u64.u32 %2, %0;\nsetp.gt.u64 %3, %4, %2;\nnot.pred %5, %3;\nsub.u64 %4, %4, %6;\n"
-           "mov.u64 %7, 0;",
-           edit_reg(k->x), edit_reg(k->slot), edit_reg(k->size), edit_reg(k->bad), edit_reg(k->limit),
-           edit_reg(k->ok), edit_reg(k->t), edit_reg(k->base));
+           "mov.u32 %0, %aggr_smem_size;\ncvt.u64.u32 %1, %0;\nsetp.gt.u64 %2, %3, %1;\nnot.pred %4, %2;\n"
+           "sub.u64 %3, %3, %5;\nmov.u64 %6, 0;",
+           edit_reg(k->x), edit_reg(k->size), edit_reg(k->bad), edit_reg(k->limit), edit_reg(k->ok),
+           edit_reg(k->t), edit_reg(k->base));
     if (s->guard != PTX_NONE)
         BEFORE(k, at, "@!%1 mov.pred %0, 0;", edit_reg(k->bad), edit_guard(s));
 }

@@ -26,29 +26,25 @@ static const char find_text[] = ".func (.reg .b64 to) " FENCE_FIND " (.reg .b64 
                                 "{\n"
                                 ".reg .pred p, q;\n"
                                 ".reg .b64 x, y;\n"
-                                ".reg .b32 at, width, limit;\n"
+                                ".reg .b32 at, width, limit, own;\n"
                                 "and.b64 x, what, 0x8000000000000;\n"
                                 "setp.eq.u64 p, x, 0;\n"
                                 "@p bra judge;\n"
                                 "isspacep.local p, address;\n"
                                 "@p bra local;\n"
                                 "%s"
-                                "isspacep.shared p, address;\n"
-                                "@!p bra judge;\n"
                                 "%s"
-                                "cvta.to.shared.u64 x, address;\n"
                                 "cvt.u32.u64 at, x;\n" WIDTH_TEXT "cvt.u32.u64 width, x;\n"
                                 "setp.gt.u32 q, width, limit;\n"
                                 "@q bra note;\n"
                                 "sub.u32 limit, limit, width;\n"
-                                "setp.le.u32 p, at, limit;\n"
-                                "@p bra same;\n"
                                 "%s"
                                 "note:\n"
                                 "call " FENCE_SHARED ", (what, address);\n"
                                 "ld.const.u64 to, [" KFENCE_VARIABLE "+24];\n"
                                 "@q bra back;\n"
                                 "and.b32 limit, limit, -32;\n"
+                                "add.u32 limit, limit, own;\n"
                                 "cvt.u64.u32 x, limit;\n"
                                 "cvta.shared.u64 to, x;\n"
                                 "bra back;\n"
@@ -69,19 +65,36 @@ static const char find_text[] = ".func (.reg .b64 to) " FENCE_FIND " (.reg .b64 
                                 "back:\n"
                                 "ret;\n"
                                 "}\n";
-static const char exact_text[] = "mov.u32 limit, %aggr_smem_size;\n";
-// A block of a cluster is at a multiple of 16 MiB for the others, and for itself.
-static const char cluster_text[] = "shr.u32 width, at, 24;\n"
-                                   "setp.eq.u32 p, width, 0;\n"
-                                   "@p bra bad;\n"
-                                   "and.b32 at, at, 0xFFFFFF;\n"
-                                   "setp.gt.u32 p, at, limit;\n"
-                                   "@p bra bad;\n"
-                                   "mov.u32 at, %cluster_nctarank;\n"
-                                   "setp.le.u32 p, width, at;\n"
-                                   "@p bra same;\n"
-                                   "bad:\n";
-static const char inexact_text[] = "mov.u32 limit, %total_smem_size;\nadd.u32 limit, limit, 1024;\n";
+// Shared memory, without clusters and with them: what an address in it is, and how it is compared. The shared
+// memory of a cluster's block of rank r is at r * 16 MiB, also for that block itself.
+static const struct {
+    const char *address, *compare;
+} shared_texts[2] = {
+    {"isspacep.shared p, address;\n"
+     "@!p bra judge;\n"
+     "mov.u32 limit, %total_smem_size;\n"
+     "add.u32 limit, limit, 1024;\n"
+     "mov.u32 own, 0;\n"
+     "cvta.to.shared.u64 x, address;\n",
+     "setp.le.u32 p, at, limit;\n"
+     "@p bra same;\n"},
+    {"isspacep.shared::cluster p, address;\n"
+     "@!p bra judge;\n"
+     "mov.u32 limit, %aggr_smem_size;\n"
+     "mov.u32 own, %cluster_ctarank;\n"
+     "shl.b32 own, own, 24;\n"
+     "cvta.to.shared::cluster.u64 x, address;\n",
+     "and.b32 width, at, 0xFF000000;\n"
+     "xor.b32 at, at, width;\n"
+     "setp.gt.u32 p, at, limit;\n"
+     "@p bra note;\n"
+     "setp.eq.u32 p, width, own;\n"
+     "@p bra same;\n"
+     "mov.u32 at, %cluster_nctarank;\n"
+     "shl.b32 at, at, 24;\n"
+     "setp.lt.u32 p, width, at;\n"
+     "@p bra same;\n"},
+};
 static const char params_text[] = "isspacep.param p, address;\n"
                                   "@p bra same;\n";
 // A generic address of local memory must lie on the thread's stack, which begins at one end of the window;
@@ -197,8 +210,17 @@ static const char take_aligned_text[] =
 
 uint64_t pass_fence_sum(void)
 {
-    const char *texts[] = {find_text, stack_text,  exact_text, inexact_text, cluster_text,
-                           pass_text, params_text, ask_text,   take_text,    take_aligned_text};
+    const char *texts[] = {find_text,
+                           stack_text,
+                           shared_texts[0].address,
+                           shared_texts[0].compare,
+                           shared_texts[1].address,
+                           shared_texts[1].compare,
+                           pass_text,
+                           params_text,
+                           ask_text,
+                           take_text,
+                           take_aligned_text};
     uint64_t sum = XXH3_64bits(kfence_functions_ptx, strlen(kfence_functions_ptx));
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         sum = XXH3_64bits_withSeed(texts[i], strlen(texts[i]), sum);
@@ -307,8 +329,8 @@ static int add_text(struct fencing *k)
     snprintf(left, sizeof left, "%" PRIu64, KFENCE_WHAT(0, 0, KFENCE_KIND(KFENCE_OUT_OF_LOCAL)));
     snprintf(misaligned, sizeof misaligned, "%" PRIu64, KFENCE_WHAT(0, 0, KFENCE_KIND(KFENCE_MISALIGNED)));
     out_fmt(&text, stack_text, left, misaligned);
-    out_fmt(&text, find_text, params ? params_text : "", k->exact_shared ? exact_text : inexact_text,
-            k->exact_shared ? cluster_text : "");
+    out_fmt(&text, find_text, params ? params_text : "", shared_texts[k->exact_shared].address,
+            shared_texts[k->exact_shared].compare);
     out_fmt(&text, pass_text, FENCE_TOOK, KFENCE_TOOK);
     out_fmt(&text, ask_text, FENCE_OBJECT, KFENCE_OBJECT_FIND);
     out_fmt(&text, ask_text, FENCE_MAP, KFENCE_MAP_FIND);

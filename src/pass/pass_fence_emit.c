@@ -131,18 +131,30 @@ static void load_shared(struct fence_func *k, uint32_t at, const struct ptx_oper
                edit_imm((int32_t)addr->value));
 }
 
-// As fence_shared, for an address that may be in another block of the cluster: these are at multiples of
-// 16 MiB, from 1 on, and the own block also at 0.
+// Sets k->low to the address that is accessed in place of the one in `to`, and k->bits to their difference.
+static void compare_shared(struct fence_func *k, uint32_t at, struct ptx_operand bytes, uint32_t align,
+                           uint32_t to)
+{
+    uint32_t offset = k->k->exact_shared ? k->high : to;
+    if (k->k->exact_shared)
+        BEFORE(k, at, "sub.u32 %0, %1, %2;", edit_reg(offset), edit_reg(to), edit_reg(k->own));
+    BEFORE(k, at, "sub.u32 %0, %1, %2;\nmin.u32 %0, %0, %3;\nand.b32 %0, %0, %4;", edit_reg(k->low),
+           edit_reg(k->limit), bytes, edit_reg(offset), edit_imm(-(int64_t)align));
+    if (k->k->exact_shared)
+        BEFORE(k, at, "add.u32 %0, %0, %1;", edit_reg(k->low), edit_reg(k->own));
+    BEFORE(k, at, "xor.b32 %0, %1, %2;", edit_reg(k->bits), edit_reg(k->low), edit_reg(to));
+}
+
+// The same for an address that may be in another block of the cluster: that of rank r is at r * 16 MiB.
 static void compare_cluster(struct fence_func *k, uint32_t at, struct ptx_operand bytes, uint32_t align,
                             uint32_t to)
 {
     BEFORE(k, at,
            "sub.u32 %0, %1, %2;\nand.b32 %6, %3, 0xFFFFFF;\nmin.u32 %0, %0, %6;\nand.b32 %0, %0, %4;\n"
-           "mov.u32 %5, %cluster_nctarank;\nadd.u32 %5, %5, 1;\nshl.b32 %5, %5, 24;\n"
-           "setp.lt.u32 %7, %3, %5;\nand.b32 %6, %3, 0xFF000000;\nselp.b32 %6, %6, 0, %7;\n"
-           "or.b32 %0, %0, %6;\nxor.b32 %5, %0, %3;",
+           "mov.u32 %5, %cluster_nctarank;\nshl.b32 %5, %5, 24;\nsetp.lt.u32 %7, %3, %5;\n"
+           "and.b32 %6, %3, 0xFF000000;\nselp.b32 %6, %6, %8, %7;\nor.b32 %0, %0, %6;\nxor.b32 %5, %0, %3;",
            edit_reg(k->low), edit_reg(k->limit), bytes, edit_reg(to), edit_imm(-(int64_t)align),
-           edit_reg(k->bits), edit_reg(k->high), edit_reg(k->bad));
+           edit_reg(k->bits), edit_reg(k->high), edit_reg(k->bad), edit_reg(k->own));
 }
 
 // The address is compared with the bytes of shared memory that the block has; one outside becomes the last
@@ -157,12 +169,8 @@ static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem 
     load_shared(k, at, mem->addr, to);
     uint32_t inside = edit_new_label(k->k->all.c->edit);
     struct ptx_operand bytes = fence_is_wide(mem) ? edit_reg(k->size) : edit_imm(width);
-    if (ptx_space_is((enum ptx_space)mem->space) == PTX_SPACE_SHARED_CLUSTER)
-        compare_cluster(k, at, bytes, align, to);
-    else
-        BEFORE(k, at, "sub.u32 %0, %1, %2;\nmin.u32 %0, %0, %3;\nand.b32 %0, %0, %4;\nxor.b32 %5, %0, %3;",
-               edit_reg(k->low), edit_reg(k->limit), bytes, edit_reg(to), edit_imm(-(int64_t)align),
-               edit_reg(k->bits));
+    bool cluster = ptx_space_is((enum ptx_space)mem->space) == PTX_SPACE_SHARED_CLUSTER;
+    (cluster ? compare_cluster : compare_shared)(k, at, bytes, align, to);
     if (mem->extent == PTX_EXTENT_ROWS && mem->lanes < 32)
         BEFORE(k, at, "mov.u32 %0, %laneid;\nsetp.lt.u32 %1, %0, %2;\nselp.b32 %3, %3, 0, %1;",
                edit_reg(k->high), edit_reg(k->bad), edit_imm(mem->lanes), edit_reg(k->bits));
@@ -302,10 +310,17 @@ static void registers(struct fence_func *k)
     edit_entry(e, "ld.const.b32 %0, [%1];\nld.const.b32 %2, [%3];", edit_reg(k->base),
                edit_sym_at(k->k->variable, offsetof(struct kfence_module, base) + 4), edit_reg(k->outside),
                edit_sym_at(k->k->variable, offsetof(struct kfence_module, outside) + 4));
-    if (k->k->exact_shared)
-        edit_entry(e, "mov.u32 %0, %aggr_smem_size;", edit_reg(k->limit));
-    else
+    k->end = k->limit;
+    if (!k->k->exact_shared) {
         edit_entry(e, "mov.u32 %0, %total_smem_size;\nadd.u32 %0, %0, 1024;", edit_reg(k->limit));
+        return;
+    }
+    k->own = edit_new_reg(e, PTX_B32);
+    k->end = edit_new_reg(e, PTX_B32);
+    edit_entry(e,
+               "mov.u32 %0, %cluster_ctarank;\nshl.b32 %0, %0, 24;\nmov.u32 %1, %aggr_smem_size;\n"
+               "add.u32 %2, %0, %1;",
+               edit_reg(k->own), edit_reg(k->limit), edit_reg(k->end));
 }
 
 int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fence_plan *plan)

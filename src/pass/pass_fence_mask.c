@@ -268,8 +268,10 @@ static void mask_shared(struct fence_func *k, const struct fence_masked *m, cons
         first = k->bits;
         BEFORE(k, m->stmt, "add.s32 %0, %1, %2;", edit_reg(first), edit_reg(to), edit_imm(low));
     }
-    BEFORE(k, m->stmt, "sub.u32 %0, %1, %2;", edit_reg(k->low), edit_reg(k->limit), edit_imm(bytes));
+    BEFORE(k, m->stmt, "sub.u32 %0, %1, %2;", edit_reg(k->low), edit_reg(k->end), edit_imm(bytes));
     note(k, m, FENCE_OUTSIDE, GUARDED("setp.gt.or.u32 %0, %1, %2, %0;"), first, edit_reg(k->low));
+    if (k->k->exact_shared)
+        note(k, m, FENCE_OUTSIDE, GUARDED("setp.lo.or.u32 %0, %1, %2, %0;"), first, edit_reg(k->own));
     BEFORE(k, m->stmt, "and.b32 %0, %0, -32;", edit_reg(k->low));
     if (low)
         BEFORE(k, m->stmt, "sub.s32 %0, %0, %1;", edit_reg(k->low), edit_imm(low));

@@ -59,7 +59,9 @@ struct fencing {
     bool *bare;                  // by index of result->funcs: a copy without a fence is kept
     bool modulo;                 // variants use modulo, not a mask
     bool watchdog;               // loops look at the clock
-    bool exact_shared;           // a special register has the bytes of shared memory with those of the system
+    // A special register has the bytes of shared memory with those of the system, and blocks may be in
+    // clusters: that is so from sm_90 on.
+    bool exact_shared;
     uint32_t taker[2], instead[2];  // malloc and its kin, and what is called in their place; PTX_NONE
     // Calls.
     uint32_t nsyms;     // of the module before it is edited
@@ -94,7 +96,8 @@ struct fence_func {
     uint32_t top;                 // the upper half of the partition's last address
     uint32_t base, outside;       // the upper halves of the module's variable
     uint32_t limit;               // bytes of shared memory
-    uint32_t to[FENCE_ROWS];      // fenced pointers
+    uint32_t own, end;        // where the block's shared memory begins and ends; without clusters 0 and limit
+    uint32_t to[FENCE_ROWS];  // fenced pointers
     uint32_t narrow[FENCE_ROWS];  // and those into shared memory
     uint32_t low, high, bits, bad, what;
     uint32_t last[2];  // the texture and the surface that were found last; 0: the function has none

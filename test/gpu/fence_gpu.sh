@@ -4,7 +4,8 @@
 # --mode=fence on a real GPU. First the suite, unchanged by every way of the fence, several programs at a time
 # (units.bash); then an MPS server of this script's own: for each wrong kernel of test/guard/fence_tenant.cu a
 # guilty client under --mode=fence, FENCE_JOBS at a time, beside two neighbours without moat that compute and
-# compare. Last, one wild write without a fence, which must end the neighbours: the test can fail.
+# compare; which of them has ended a neighbour is found out (neighbours.bash). Last, one wild write without a
+# fence, which must end the neighbours: the test can fail.
 #
 # fence_gpu.sh [suite|mps]...: both parts, or these. SECTION=FILE: the results go there. GPU_SECONDS ends the
 # script; results of programs and of wrong kernels are kept below GPU_ROWS, and those there count. DEVICE=cpu:
@@ -18,9 +19,9 @@ export DEVICE=${DEVICE:-gpu}
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 T=$(mktemp -d) || exit 1
 export XDG_CACHE_HOME=${GPU_CACHE:-$T/cache} FENCE_T=$T
-server=
 finish() {
-    [ -z "$server" ] || echo quit | timeout 20 nvidia-cuda-mps-control >/dev/null 2>&1
+    [ -z "${neighbour_pids[*]-}" ] || neighbours_end
+    [ -z "${server-}" ] || server_end
     rm -rf "$T"
 }
 trap finish EXIT
@@ -64,6 +65,8 @@ fi
 
 # shellcheck source=test/gpu/units.bash
 . test/gpu/units.bash
+# shellcheck source=test/gpu/neighbours.bash
+. test/gpu/neighbours.bash
 units_begin fence
 cases=$units/cases
 : >>"$cases"
@@ -92,25 +95,10 @@ suite() {
 
 # --- MPS ---------------------------------------------------------------------------------------------------
 
-start_server() {
-    export CUDA_MPS_PIPE_DIRECTORY=$T/pipe CUDA_MPS_LOG_DIRECTORY=$T/mps-log
-    mkdir -p "$T/pipe" "$T/mps-log"
-    timeout 30 nvidia-cuda-mps-control -d >/dev/null 2>&1 && server=1
-}
-
-neighbours() {  # neighbours SECONDS: starts two
-    timeout $(($1 + 60)) "$tenant" neighbour "$1" >"$T/n1" 2>&1 &
-    first=$!
-    timeout $(($1 + 60)) "$tenant" neighbour "$1" >"$T/n2" 2>&1 &
-    second=$!
-}
-
-# one_case WAY NAME ERROR [OPTION]: a line for the file of cases: WAY NAME pass, or fail and why; none after
-# FENCE_UNTIL
+# one_case WAY NAME ERROR [OPTION]: a line for the file of cases: WAY NAME pass, or fail and why
 one_case() {
     local file=$FENCE_T/$1.$2 status got
-    [ "$(date +%s)" -lt "$FENCE_UNTIL" ] || return 0
-    FENCE_DRIVER='' timeout 60 "$MOAT" --device=gpu --mode=fence --fence="$1" --error-exitcode=0 \
+    FENCE_DRIVER='' timeout 30 "$MOAT" --device=gpu --mode=fence --fence="$1" --error-exitcode=0 \
         ${4:+"$4"} --log-file="$file.log" "$tenant" bad "$2" >"$file.out" 2>&1 </dev/null
     status=$?
     got=$(sed -n 's/.*error \([0-9]*\),.*/\1/p' "$file.out")
@@ -134,8 +122,8 @@ missing() {  # the cases that no row has: WAY NAME ERROR OPTION
 }
 
 mps() {
-    local seconds first second way
-    start_server
+    local way
+    server_start
     note $? 'no MPS server could be started: nvidia-cuda-mps-control -d'
     timeout 60 "$tenant" neighbour 1 >"$T/n1" 2>&1
     note $? "a client alone: $(cat "$T/n1")"
@@ -146,29 +134,25 @@ mps() {
             >"$T/warm.$way" 2>&1 </dev/null &
     done
     wait
-    # Guilty clients run as long as their neighbours do; then come others.
-    while missing >"$T/missing" && [ -s "$T/missing" ] && [ "$(units_rest)" -gt 20 ]; do
-        seconds=$(($(units_rest) - 15))
-        [ "$seconds" -lt "${MPS_SECONDS:-25}" ] || seconds=${MPS_SECONDS:-25}
-        neighbours "$seconds"
-        FENCE_UNTIL=$(($(date +%s) + seconds - 1)) \
-            xargs -P "${FENCE_JOBS:-6}" -I{} bash -c 'one_case {}' <"$T/missing" >>"$cases"
-        wait "$first"
-        note $? "mps: the first neighbour: $(cat "$T/n1")"
-        wait "$second"
-        note $? "mps: the second neighbour: $(cat "$T/n2")"
-        echo "mps, $(wc -l <"$cases") wrong kernels: $(cat "$T/n1"); $(cat "$T/n2")"
-        [ $mps_failed = 0 ] || break
-    done
+    missing >"$T/missing"
+    if [ -s "$T/missing" ] && [ "$(units_rest)" -gt 20 ]; then
+        neighbours_start
+        note $? "mps: the neighbours do not compute: $(cat "$T/n1"); $(cat "$T/n2")"
+        [ $mps_failed = 0 ] || return
+        beside "${FENCE_JOBS:-6}" "$T/missing" "$cases" one_case
+        note $? "mps: new neighbours do not compute: $(cat "$T/n1"); $(cat "$T/n2")"
+        neighbours_end
+        note $? "mps: the last neighbours: $neighbours_said"
+        echo "mps, $(wc -l <"$cases") wrong kernels, $servers servers; the last neighbours: $neighbours_said"
+    fi
     [ "$(units_rest)" -gt 12 ] || return
-    neighbours 6
-    sleep 2
+    neighbours_start
+    note $? "mps: the neighbours of a kernel without a fence do not compute: $(cat "$T/n1"); $(cat "$T/n2")"
     timeout 30 "$tenant" bad write >"$T/out" 2>&1 </dev/null
-    wait "$first"
-    [ $? != 0 ]
-    note $? 'without a fence the neighbour goes on: this test shows nothing'
-    wait "$second"
-    unfenced="$(cat "$T/n1"); $(cat "$T/n2")"
+    ! neighbours_go_on
+    note $? 'without a fence the neighbours go on: this test shows nothing'
+    neighbours_end
+    unfenced=$neighbours_said
     echo "mps, without a fence: $unfenced"
 }
 
@@ -209,7 +193,12 @@ if [ -n "${SECTION:-}" ]; then
                     "$(grep -c "^$way " "$T/missing") |"
             done
             echo
-            if [ -s "$T/notes" ]; then sed 's/^FAIL /- /' "$T/notes"; else echo 'No neighbour failed.'; fi
+            if grep -q ' fail: its neighbours ended' "$cases" || [ -s "$T/notes" ]; then
+                sed 's/^FAIL /- /' "$T/notes" 2>/dev/null
+                sed -n 's/^\(.*\) fail: \(its neighbours ended: .*\) (itself: .*/- \1: \2/p' "$cases"
+            else
+                echo 'No neighbour failed.'
+            fi
             echo "One wild write without a fence, and its neighbours: $unfenced."
         fi
     } >"$SECTION"

@@ -8,8 +8,9 @@
 //                                         past moat (FENCE_DRIVER names that file), if there is one; SEED
 //                                         varies the address. Prints the error, and whether the neighbour's
 //                                         memory has changed
-//   fence_tenant neighbour SECONDS        computes the same over and over, compares each result, and prints
-//                                         how long a round took
+//   fence_tenant neighbour SECONDS [FILE] computes the same over and over, compares each result, and prints
+//                                         how long a round took. FILE gets the number of rounds after each;
+//                                         the program ends when FILE is removed
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -420,6 +421,46 @@ __global__ void __cluster_dims__(2) cluster_write(uint32_t *own, uint64_t at)
     own[threadIdx.x] = shared[threadIdx.x] + mine + other;
 }
 
+// By a generic address, which may be one of global memory.
+__global__ void __cluster_dims__(2) cluster_generic(uint32_t *own, uint64_t at)
+{
+    __shared__ uint32_t shared[32];
+    uint64_t other = (uint64_t)shared;
+    shared[threadIdx.x] = 1;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+    asm volatile("mapa.u64 %0, %1, %2;" : "=l"(other) : "l"(other), "r"(blockIdx.x ^ 1));
+    store(own[64] ? own : (uint32_t *)(other + 4 * threadIdx.x + at * 4), 7);
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+#endif
+    own[threadIdx.x] = shared[threadIdx.x];
+}
+
+// A block that the cluster does not have.
+__global__ void __cluster_dims__(2) cluster_rank(uint32_t *own, uint64_t at)
+{
+    __shared__ uint32_t shared[32];
+    unsigned other = (unsigned)__cvta_generic_to_shared(shared);
+    shared[threadIdx.x] = 1;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+    asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(other + 4 * threadIdx.x + ((unsigned)at << 25)),
+                 "r"(7)
+                 : "memory");
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+#endif
+    own[threadIdx.x] = shared[threadIdx.x];
+}
+
+// What lies behind the block's own shared memory, in every block of a cluster.
+__global__ void __cluster_dims__(2) cluster_own(uint32_t *own, uint64_t at)
+{
+    __shared__ volatile uint32_t shared[32];
+    shared[threadIdx.x] = 1;
+    shared[at + threadIdx.x] = 2;
+    own[blockIdx.x * 32 + threadIdx.x] = shared[threadIdx.x];
+}
+
 // --- tensor maps -------------------------------------------------------------------------------------------
 
 __device__ static void load_tile(const void *map, uint32_t *own, uint32_t shift)
@@ -572,6 +613,9 @@ static const struct {
     {"matrix_stride", matrix_stride, INDEX, ILLEGAL},
     {"matrix_shared", matrix_shared, INDEX, ILLEGAL},
     {"cluster_write", cluster_write, INDEX, ILLEGAL, 2},
+    {"cluster_generic", cluster_generic, INDEX, ILLEGAL, 2},
+    {"cluster_rank", cluster_rank, SWITCH, ILLEGAL, 2},
+    {"cluster_own", cluster_own, INDEX, ILLEGAL, 2},
     {"tensor", NULL, BAD_MAP, ILLEGAL, 1, tensor},
     {"tensor_box", NULL, MAP, ILLEGAL, 1, tensor_box},
     {"tensor_memory", NULL, MAP, REFUSED, 1, tensor_memory},
@@ -736,7 +780,18 @@ __global__ void work(float *a, int n, int rounds)
     a[i] = x;
 }
 
-static int compute(double seconds)
+// Writes the number of rounds to the file. Returns false if there is none any more.
+static bool tell(const char *path, long rounds)
+{
+    FILE *f = path ? fopen(path, "r+") : NULL;
+    if (f) {
+        fprintf(f, "%ld\n", rounds);
+        fclose(f);
+    }
+    return !path || f;
+}
+
+static int compute(double seconds, const char *path)
 {
     float *a;
     std::vector<float> first(N), now(N);
@@ -746,7 +801,7 @@ static int compute(double seconds)
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     };
     cudaError_t e = cudaMalloc(&a, N * 4);
-    while (!e && passed() < seconds) {
+    while (!e && passed() < seconds && tell(path, rounds)) {
         cudaMemset(a, 0, N * 4);
         for (int i = 0; i < 32; i++)
             work<<<N / 256, 256>>>(a, N, 500);
@@ -775,11 +830,11 @@ int main(int argc, char **argv)
                    cases[i].options ? cases[i].options : "");
         return 0;
     }
-    if (argc == 3 && !strcmp(argv[1], "neighbour"))
-        return compute(atof(argv[2]));
+    if (argc >= 3 && !strcmp(argv[1], "neighbour"))
+        return compute(atof(argv[2]), argc > 3 ? argv[3] : NULL);
     for (int i = 0; argc >= 3 && i < CASES; i++)
         if (!strcmp(argv[2], cases[i].name))
             return run(i, !strcmp(argv[1], "bad"), argc > 3 ? strtoull(argv[3], NULL, 0) : 1);
-    fprintf(stderr, "usage: fence_tenant list | good|bad CASE [SEED] | neighbour SECONDS\n");
+    fprintf(stderr, "usage: fence_tenant list | good|bad CASE [SEED] | neighbour SECONDS [FILE]\n");
     return 2;
 }
