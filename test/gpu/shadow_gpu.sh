@@ -63,8 +63,8 @@ done
 # Parts of some 15 programs.
 for part in rest {1..14}; do
     words=CASES_PART=$part
-    [ $part = rest ] || words+=/14
-    unit "shadow_mode.$part" 240 env $words test/guard/shadow_mode.sh
+    [ "$part" = rest ] || words+=/14
+    unit "shadow_mode.$part" 240 env "$words" test/guard/shadow_mode.sh
 done
 units_end
 if [ -n "${SECTION:-}" ]; then
