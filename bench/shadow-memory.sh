@@ -27,13 +27,14 @@ trace() {  # trace NAME: its allocations, with small arguments, to $T/NAME
         "$T/program" $args >/dev/null 2>&1 </dev/null
 }
 
-replay() {  # replay NAME FACTOR OPTION...: $peak and $taken, and $shadow by moat's own count
+replay() {  # replay NAME FACTOR OPTION...: $peak and $taken, and $shadow and $shared by moat's own count
     local name=$1 factor=$2
     shift 2
     timeout 100 "$MOAT" --device=$device "$@" "$BUILD/bench/shadow_replay" "$T/$name" "$factor" \
         >"$T/out" 2>"$T/err" </dev/null || { grep -m 3 . "$T/err" >&2; return 1; }
     read -r peak taken <"$T/out"
     shadow=$(sed -n 's/^ *bytes of shadow in a context *//p' "$T/err" | tr -d ,)
+    shared=$(sed -n 's/^ *of these zeros and poison .*  //p' "$T/err" | tr -d ,)
 }
 
 row() {  # row NAME: NAME PEAK, and for each level what is simulated, and what was measured
@@ -48,14 +49,14 @@ row() {  # row NAME: NAME PEAK, and for each level what is simulated, and what w
         replay "$name" $factor --mode=shadow --shadow-redzone="$level" \
             --shadow-redzone-least=$LEAST || return 0
         # The zeros that all memory without a shadow of its own shares are not for what is allocated.
-        line+=" $simulated $((taken - alone - shadow)) $((shadow - SHARED))"
+        line+=" $simulated $((taken - alone - shadow)) $((shadow - shared))"
     done
     echo "$line"
 }
 
 names=("$@")
 [ $# -gt 0 ] || mapfile -t names < <(tail -n +2 test/programs/programs.tsv | cut -f 1 | grep -v 'cub\|thrust')
-SHARED=$(((256 + 4) << 20))
+shared=0
 for name in "${names[@]}"; do
     trace "$name" && [ -s "$T/$name" ] && row "$name"
 done >"$T/rows"
@@ -73,7 +74,7 @@ python3 "$here/shadow_memory.py" --table "$LEVELS" <"$T/rows" >"$T/table" 2>"$T/
         'the shadow (a byte for 256). `simulated` is the way of the GASan paper for the same allocations;' \
         '`moat` is how much less memory was free than alone. Redzones of buffers from 1 MiB on are' \
         'addresses without memory, but have' \
-        "a shadow. Besides, each context has $((SHARED >> 20)) MiB of zeros, whatever is allocated."
+        "a shadow. Besides, each context has $((shared >> 20)) MiB of zeros and poison, whatever is allocated."
     echo
     cat "$T/table"
     echo

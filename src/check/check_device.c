@@ -132,6 +132,8 @@ static CUresult map_directory(struct check_device *d, struct context *ctx)
 {
     CUdeviceptr at = 0;
     CUresult r = guard.real.cuMemAddressReserve(&at, DIRECTORY_BYTES, UNIT, 0, 0);
+    if (!r)
+        d->directories[d->ndirectories++] = at;
     for (unsigned i = 0; i < CHECK_TABLE_PAGES && !r; i += SPAN)
         r = map_span(d, i, at + (uint64_t)i * UNIT);
     if (!r)
@@ -248,6 +250,41 @@ CUresult check_device_make(struct check_device *d, struct context *ctx, const st
     return r;
 }
 
+static void release(CUmemGenericAllocationHandle handle)
+{
+    if (handle)
+        guard.real.cuMemRelease(handle);
+}
+
+static void unmap(CUdeviceptr at, size_t mapped, size_t reserved)
+{
+    if (at && mapped)
+        guard.real.cuMemUnmap(at, mapped);
+    if (at)
+        guard.real.cuMemAddressFree(at, reserved);
+}
+
+// Mapped memory belongs to the process, and outlives a context.
+void check_device_drop(struct check_device *d)
+{
+    const size_t records = (size_t)d->pieces * UNIT;
+    if (!has_calls())
+        return;
+    for (unsigned i = 0; i < d->ndirectories; i++)
+        unmap(d->directories[i], DIRECTORY_BYTES, DIRECTORY_BYTES);
+    for (unsigned i = 0; i < CHECK_TABLE_PAGES; i++)
+        if (d->pages[i]) {
+            guard.real.cuMemUnmap(d->directory_write + (uint64_t)i * UNIT, UNIT);
+            release(d->pages[i]);
+        }
+    unmap(d->directory_write, 0, DIRECTORY_BYTES);
+    unmap(d->records, records, RECORDS_BYTES);
+    unmap(d->records_write, records, RECORDS_BYTES);
+    release(d->zero_page);
+    release(d->zeros);
+    *d = (struct check_device){.stage = CHECK_DEVICE_NONE};
+}
+
 void check_device_unmake(struct check_device *d)
 {
     const struct driver *real = &guard.real;
@@ -255,7 +292,7 @@ void check_device_unmake(struct check_device *d)
         real->cuMemFreeHost(d->ring);
     if (d->state)
         real->cuMemFree_v2(d->state);
-    // Mappings end with their context; what is left is a few megabytes of a context that is not checked.
+    check_device_drop(d);
     *d = (struct check_device){.stage = CHECK_DEVICE_FAILED};
 }
 

@@ -33,7 +33,9 @@ enum check_device_stage {
 struct check_device {
     _Atomic(enum check_device_stage) stage;  // relaxed; written with the lock of check_host.c
     unsigned version;
-    CUdeviceptr directory, directory_write;  // for kernels, and for copies
+    CUdeviceptr directory, directory_write;          // for kernels, and for copies
+    CUdeviceptr directories[CHECK_TABLE_PAGES + 1];  // for kernels, the former ones too
+    unsigned ndirectories;
     CUdeviceptr records, records_write;
     CUdeviceptr state;                                      // a struct kcheck_state
     CUdeviceptr shadow;                                     // of check_host_shadow; 0: none
@@ -50,8 +52,10 @@ struct check_device {
 // Makes the copy of a table in a context. `trap`: errors stop kernels.
 CUresult check_device_make(struct check_device *d, struct context *ctx, const struct check_table *t,
                            bool trap);
-// Frees what can be freed, after check_device_make has failed, or before the context ends.
+// Frees everything after check_device_make has failed.
 void check_device_unmake(struct check_device *d);
+// Frees what does not end with a context: it has ended.
+void check_device_drop(struct check_device *d);
 
 // Copies what has changed in the table; complete when it returns.
 CUresult check_device_flush(struct check_device *d, struct context *ctx, const struct check_table *t);

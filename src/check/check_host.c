@@ -510,8 +510,8 @@ void check_host_context_gone(CUcontext context)
         return;
     lock_take(&lock);
     struct check_device *d = &devices[context_number(ctx)];
-    // Its memory has ended with it; the ring is the process's, and the driver has freed it too.
-    *d = (struct check_device){.stage = CHECK_DEVICE_NONE};
+    // Its plain memory has ended with it; the ring is the process's, and the driver has freed it too.
+    check_device_drop(d);
     if (check_host_shadow)
         check_host_shadow->gone(context_number(ctx));
     atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);

@@ -11,6 +11,10 @@
 #include "cpu/memory.h"
 #include "exec/space.h"
 
+// Pinned memory of less than this size starts in the middle of a page: drivers pack small buffers, at multiples
+// of 512, and a program may not rely on more.
+enum { SMALL = 1 << 20, SMALL_AT = 512 };
+
 static uint64_t page_floor(uint64_t a)
 {
     return a & ~(uint64_t)(MEMORY_PAGE - 1);
@@ -69,9 +73,11 @@ static void refresh(uint64_t base, uint64_t size, unsigned rights)
 
 void memory_host_release(struct memory_block *b)
 {
-    if (b->pages) {
-        space_set(b->node.base, page_ceil(b->node.size), 0);
-        munmap(b->pages, page_ceil(b->node.size));
+    uint64_t pages = (uintptr_t)b->pages;
+    if (pages) {
+        uint64_t size = page_ceil(memory_range_end(&b->node) - pages);
+        space_set(pages, size, 0);
+        munmap(b->pages, size);
     } else {
         refresh(b->node.base, b->node.size, 0);
     }
@@ -83,7 +89,8 @@ static CUresult alloc(enum memory_kind kind, struct CUctx_st *ctx, uint64_t size
     struct memory_block *b = memory_block_new(kind, ctx);
     if (!b)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    b->pages = memory_host_map(size, MEMORY_PAGE);
+    uint64_t at = kind == MEMORY_HOST && size < SMALL ? SMALL_AT : 0;
+    b->pages = memory_host_map(at + size, MEMORY_PAGE);
     if (!b->pages) {
         mem_free(b);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -91,9 +98,9 @@ static CUresult alloc(enum memory_kind kind, struct CUctx_st *ctx, uint64_t size
     b->flags = flags;
     b->preferred.id = b->prefetched.id = CU_DEVICE_INVALID;
     mutex_lock(&memory_lock);
-    memory_block_add(b, (uintptr_t)b->pages, size);
-    space_set(b->node.base, page_ceil(size), b->rights);
-    *out = b->pages;
+    memory_block_add(b, (uintptr_t)b->pages + at, size);
+    space_set((uintptr_t)b->pages, page_ceil(at + size), b->rights);
+    *out = (char *)b->pages + at;
     mutex_unlock(&memory_lock);
     return CUDA_SUCCESS;
 }

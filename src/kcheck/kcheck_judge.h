@@ -360,8 +360,10 @@ KPRIM bool kcheck_judge_write(const struct kcheck_module *m, const struct kcheck
     return true;
 }
 
-KPRIM void kcheck_judge_record(const struct kcheck_module *m, const struct kcheck_access *a,
-                               const struct kcheck_judgement *j)
+// Counts an error, and records it unless another thread does. Returns the number of its counter, or
+// KCHECK_COUNTERS.
+KPRIM uint32_t kcheck_judge_record(const struct kcheck_module *m, const struct kcheck_access *a,
+                                   const struct kcheck_judgement *j)
 {
     uint32_t n = kcheck_judge_counter(m->state, kcheck_judge_key(m, a, j));
     bool has = n < KCHECK_COUNTERS;
@@ -369,10 +371,36 @@ KPRIM void kcheck_judge_record(const struct kcheck_module *m, const struct kchec
     kprim_add64(has ? KCHECK_IN_COUNTER(at, count)
                     : m->state + __builtin_offsetof(struct kcheck_state, crowded),
                 1, KPRIM_RELAXED);
-    if (has && (kprim_ld64(written, KPRIM_RELAXED) || kprim_cas64(written, 0, 1)))
-        return;
-    if (!kcheck_judge_write(m, a, j, n) && has)
-        kprim_st64(written, 0, KPRIM_RELAXED);
+    if (has && (kprim_ld64(written, KPRIM_RELAXED) || kprim_cas64(written, 0, KCHECK_WRITING)))
+        return n;
+    uint64_t now = kcheck_judge_write(m, a, j, n) ? KCHECK_WRITTEN : 0;
+    // Release, at system scope: with the acquire in kcheck_judge_stop; the host sees the record first.
+    if (has)
+        kprim_st64_system(written, now);
+    return n;
+}
+
+// Ends the kernel: all of its threads, also one that is writing the record of this error, which therefore is
+// waited for.
+KPRIM void kcheck_judge_stop(const struct kcheck_module *m, uint32_t counter)
+{
+    uint64_t written = KCHECK_IN_COUNTER(KCHECK_COUNTER(m->state, counter), written);
+    KPRIM_ROLLED
+    while (counter < KCHECK_COUNTERS && kprim_ld64_system(written) == KCHECK_WRITING)
+        kprim_pause();
+    kprim_trap();
+}
+
+// Returns an enum kcheck_verdict for an access that is not good.
+KPRIM uint32_t kcheck_judge_wrong(const struct kcheck_module *m, const struct kcheck_access *a,
+                                  const struct kcheck_judgement *j)
+{
+    uint32_t counter = kcheck_judge_record(m, a, j);
+    if (j->kind == KCHECK_STRAY)
+        return KCHECK_PERFORM;
+    if (kprim_get64(m->state + __builtin_offsetof(struct kcheck_state, trap)))
+        kcheck_judge_stop(m, counter);
+    return KCHECK_SKIP;
 }
 
 // Returns an enum kcheck_verdict.
@@ -388,12 +416,7 @@ KPRIM uint32_t kcheck_judge_access(const struct kcheck_module *m, uint64_t what,
     struct kcheck_judgement j = kcheck_judge(m, &a);
     if (!j.kind)
         return KCHECK_PERFORM;
-    kcheck_judge_record(m, &a, &j);
-    if (j.kind == KCHECK_STRAY)
-        return KCHECK_PERFORM;
-    if (kprim_get64(m->state + __builtin_offsetof(struct kcheck_state, trap)))
-        kprim_trap();
-    return KCHECK_SKIP;
+    return kcheck_judge_wrong(m, &a, &j);
 }
 
 #endif

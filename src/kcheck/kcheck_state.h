@@ -6,8 +6,8 @@
 // is claimed by a compare-and-swap of its key and never released, so that its number identifies it.
 //
 //   key == 0    the counter is free; count == 0
-//   written     0: no record is in the ring; 1: a thread is writing it, or it is there. A thread that finds
-//               the ring full sets it back to 0, so that a later error tries again
+//   written     0: no record is in the ring; KCHECK_WRITING: a thread is writing it; KCHECK_WRITTEN: it is
+//               there. A thread that finds the ring full sets it back to 0, so that a later error tries again
 //
 // A block notes its launch in launches[its number + its grid's, modulo KCHECK_LAUNCHES], where a later block
 // may take its place. With key of kcheck_judge_who:
@@ -26,6 +26,8 @@ enum {
     KCHECK_PROBES = 32,         // most counters that an error looks at; then it is recorded without one
     KCHECK_RING = 4096,         // records of the ring
     KCHECK_LAUNCHES = 1 << 14,  // a power of two, more than the blocks that run at a time
+    KCHECK_WRITING = 1,
+    KCHECK_WRITTEN = 2,
 };
 
 struct kcheck_counter {

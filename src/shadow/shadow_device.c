@@ -10,6 +10,7 @@
 #include "kcheck/kcheck_shadow.h"
 #include "launch/launch_ring.h"
 #include "pages/pages_map.h"
+#include "shadow/shadow_map.h"
 #include "shadow/shadow_pool.h"
 #include "track/track.h"
 
@@ -17,6 +18,7 @@ enum {
     SLOTS = 1 << 13,  // most real pages
 };
 #define PAGE SHADOW_PAGE
+#define SPAN_MOST ((uint64_t)4 << 30)
 
 static uint64_t piece_bytes(unsigned shift)
 {
@@ -38,16 +40,21 @@ static uint64_t memory_bytes(const struct shadow_device *d)
     return (uint64_t)1 << (SHADOW_MEMORY_BITS - d->shift);
 }
 
+uint64_t shadow_device_shared(const struct shadow_device *d)
+{
+    return d->piece + (d->span == d->piece ? 0 : d->span) + 2 * SHADOW_BLOCK + 2 * PAGE;
+}
+
 uint64_t shadow_device_bytes(const struct shadow_device *d)
 {
-    return d->at ? d->piece + (d->used + 2) * PAGE : 0;
+    return d->at ? shadow_device_shared(d) + d->used * PAGE : 0;
 }
 
 static bool has_calls(void)
 {
     const struct driver *d = &guard.real;
     return d->cuMemAddressReserve && d->cuMemAddressFree && d->cuMemRelease && d->cuMemCreate &&
-           d->cuMemMap && d->cuMemUnmap && d->cuMemSetAccess && d->cuMemsetD8Async;
+           d->cuMemMap && d->cuMemUnmap && d->cuMemSetAccess && d->cuMemsetD8Async && d->cuDeviceTotalMem_v2;
 }
 
 // --- mappings ----------------------------------------------------------------------------------------------
@@ -57,23 +64,6 @@ static CUresult create(CUdevice device, uint64_t size, CUmemGenericAllocationHan
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
     return guard.real.cuMemCreate(handle, size, &prop, 0);
-}
-
-static CUresult set_access(CUdevice device, CUdeviceptr at, uint64_t size, CUmemAccess_flags flags)
-{
-    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
-                              .flags = flags};
-    return guard.real.cuMemSetAccess(at, size, &access, 1);
-}
-
-// Maps a handle many times over, for kernels.
-static CUresult map_over(struct context *ctx, CUdeviceptr at, uint64_t size, uint64_t unit,
-                         CUmemGenericAllocationHandle handle)
-{
-    CUresult r = CUDA_SUCCESS;
-    for (uint64_t done = 0; done < size && !r; done += unit)
-        r = guard.real.cuMemMap(at + done, unit, 0, handle, 0);
-    return r ? r : set_access(ctx->device, at, size, CU_MEM_ACCESS_FLAGS_PROT_READ);
 }
 
 // Creates memory that is full of a byte. It is mapped for that at `at`, which is free, for as long as it
@@ -91,7 +81,7 @@ static CUresult create_full(struct context *ctx, CUdeviceptr at, uint64_t size, 
     r = guard.real.cuMemMap(at, size, 0, *handle, 0);
     if (r)
         return r;
-    r = set_access(ctx->device, at, size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    r = shadow_map_access(ctx->device, at, size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     if (!r)
         r = context_fill(ctx, at, byte, size);
     CUresult unmapped = guard.real.cuMemUnmap(at, size);
@@ -127,56 +117,58 @@ static void unmap_all(const struct shadow_device *d, const struct shadow_place *
     guard.real.cuMemAddressFree(place->base, place->size);
 }
 
-bool shadow_device_owns(const struct shadow_device *d, uint64_t piece)
-{
-    return pages_map_owns(piece * d->piece << d->shift, d->piece << d->shift);
-}
+// --- parts that get memory ---------------------------------------------------------------------------------
 
-// Cuts a piece into pages that share one page. While d->at == 0 nothing is mapped for kernels yet.
+// Cuts a piece into blocks, and its span into pieces. While d->at == 0 nothing is mapped for kernels yet.
 static CUresult make_fine(struct shadow_device *d, struct context *ctx, uint64_t piece)
 {
-    CUdeviceptr at = d->at + piece * d->piece;
+    uint64_t span = piece * d->piece / d->span;
+    bool whole = d->spans[span];
+    uint64_t size = whole ? d->span : d->piece;
+    CUdeviceptr at = d->at + (whole ? span * d->span : piece * d->piece);
     d->pieces[piece] = 1;
-    CUresult r = d->at ? guard.real.cuMemUnmap(at, d->piece) : CUDA_SUCCESS;
-    return r || !d->at ? r
-                       : map_over(ctx, at, d->piece, PAGE,
-                                  shadow_device_owns(d, piece) ? d->poison_page : d->zero_page);
+    if (!d->at)
+        return CUDA_SUCCESS;
+    d->spans[span] = 0;
+    CUresult r = guard.real.cuMemUnmap(at, size);
+    if (!r)
+        r = whole ? shadow_map_pieces(d, d->at, span) : shadow_map_piece(d, d->at, piece);
+    return r ? r : shadow_map_access(ctx->device, at, size, CU_MEM_ACCESS_FLAGS_PROT_READ);
+}
+
+// Maps the page that has become the newest real one, for kernels.
+static CUresult show_real(struct shadow_device *d, struct context *ctx, uint64_t page, bool cut)
+{
+    uint64_t block = page * PAGE / SHADOW_BLOCK;
+    uint64_t first = cut ? page * PAGE : block * SHADOW_BLOCK, size = cut ? PAGE : SHADOW_BLOCK;
+    CUresult r = guard.real.cuMemUnmap(d->at + first, size);
+    if (!r)
+        r = cut ? shadow_map(d, d->at + first, PAGE, d->handles[d->slots[page] - 1])
+                : shadow_map_block(d, d->at, block);
+    return r ? r : shadow_map_access(ctx->device, d->at + first, size, CU_MEM_ACCESS_FLAGS_PROT_READ);
 }
 
 // Gives a page memory of its own, full of a byte.
 static CUresult make_real(struct shadow_device *d, struct context *ctx, uint64_t page, uint8_t byte)
 {
+    bool cut = shadow_has_real(d, page * PAGE / SHADOW_BLOCK);
     if (d->used == SLOTS)
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUmemGenericAllocationHandle *handle = &d->handles[d->used];
-    CUdeviceptr write = d->write + d->used * PAGE, read = d->at + page * PAGE;
+    CUdeviceptr write = d->write + d->used * PAGE;
     CUresult r = create(ctx->device, PAGE, handle);
     if (r)
         return r;
     d->slots[page] = ++d->used;
     r = guard.real.cuMemMap(write, PAGE, 0, *handle, 0);
     if (!r)
-        r = set_access(ctx->device, write, PAGE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        r = shadow_map_access(ctx->device, write, PAGE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     if (!r)
         r = context_fill(ctx, write, byte, PAGE);
-    if (!r && d->at)
-        r = guard.real.cuMemUnmap(read, PAGE);
-    return r || !d->at ? r : map_over(ctx, read, PAGE, PAGE, *handle);
+    return r || !d->at ? r : show_real(d, ctx, page, cut);
 }
 
-static CUresult map_piece(const struct shadow_device *d, CUdeviceptr at, uint64_t piece)
-{
-    const struct driver *real = &guard.real;
-    uint64_t first = piece * d->piece / PAGE, n = d->piece / PAGE;
-    CUmemGenericAllocationHandle shared = shadow_device_owns(d, piece) ? d->poison_page : d->zero_page;
-    if (!d->pieces[piece])
-        return real->cuMemMap(at + piece * d->piece, d->piece, 0, d->zeros, 0);
-    CUresult r = CUDA_SUCCESS;
-    for (uint64_t page = first; page < first + n && !r; page++)
-        r = real->cuMemMap(at + page * PAGE, PAGE, 0,
-                           d->slots[page] ? d->handles[d->slots[page] - 1] : shared, 0);
-    return r;
-}
+// --- mapping all -------------------------------------------------------------------------------------------
 
 // Reserves addresses and maps all that is known. Kernels on a GPU may use generic addresses of shared and
 // local memory, whose windows may be anywhere; the CPU device's are below 2^47.
@@ -188,14 +180,24 @@ static CUresult map_all(struct shadow_device *d, struct context *ctx)
     if (r)
         return r;
     CUdeviceptr at = aligned(d, place.base);
-    for (uint64_t piece = 0; piece < bytes / d->piece && !r; piece++)
-        r = map_piece(d, at, piece);
+    d->mappings = 0;
+    for (uint64_t span = 0; span < bytes / d->span && !r; span++)
+        r = shadow_map_span(d, at, span);
+    for (uint64_t piece = bytes / d->span * d->span / d->piece; piece < bytes / d->piece && !r; piece++)
+        r = shadow_map_piece(d, at, piece);
     if (!r)
-        r = set_access(ctx->device, at, bytes, CU_MEM_ACCESS_FLAGS_PROT_READ);
+        r = shadow_map_access(ctx->device, at, bytes, CU_MEM_ACCESS_FLAGS_PROT_READ);
     // What is just below 0: a null pointer with a negative index. Kernels may load one byte more.
     if (!r)
-        r = map_over(ctx, at + top, d->piece + PAGE, PAGE, d->poison_page);
+        r = shadow_map_over(d, at + top, d->piece, SHADOW_BLOCK, d->blocks[1]);
+    if (!r)
+        r = shadow_map(d, at + top + d->piece, PAGE, d->page[1]);
+    if (!r)
+        r = shadow_map_access(ctx->device, at + top, d->piece + PAGE, CU_MEM_ACCESS_FLAGS_PROT_READ);
     if (!r) {
+        uint8_t *former = d->spans;
+        d->spans = d->next_spans;
+        d->next_spans = former;
         d->at = at;
         d->place = place;
         return r;
@@ -223,6 +225,7 @@ static bool remake(struct shadow_device *d, struct context *ctx, uint64_t page)
     CUdeviceptr former = d->at;
     struct shadow_place place = d->place;
     uint64_t piece = page * PAGE / d->piece;
+    uint8_t full = shadow_device_owns(d, piece) ? KCHECK_SHADOW_POISON : 0;
     drop_former(d);
     if (d->nformer == SHADOW_FORMER)
         return false;
@@ -231,7 +234,7 @@ static bool remake(struct shadow_device *d, struct context *ctx, uint64_t page)
     d->at = 0;
     CUresult r = d->pieces[piece] ? CUDA_SUCCESS : make_fine(d, ctx, piece);
     if (!r)
-        r = make_real(d, ctx, page, 0);
+        r = make_real(d, ctx, page, full);
     if (!r)
         r = map_all(d, ctx);
     if (r)
@@ -248,10 +251,11 @@ CUresult shadow_device_prepare(struct shadow_device *d, struct context *ctx, uin
     *can = true;
     for (uint64_t page = first / PAGE; page <= last / PAGE && *can && !r; page++) {
         uint64_t piece = page * PAGE / d->piece;
-        bool owned = shadow_device_owns(d, piece);
+        uint64_t span = page * PAGE / d->span;
+        bool owned = shadow_device_owns(d, piece), alone = !d->spans[span] || shadow_owns_span(d, span);
         if (d->slots[page])
             continue;
-        if (d->at && !owned) {
+        if (d->at && !(owned && alone)) {
             *can = remake(d, ctx, page);
             continue;
         }
@@ -271,14 +275,44 @@ static void *reserve_table(uint64_t size)
     return p == MAP_FAILED ? NULL : p;
 }
 
+static void release_table(void *table, uint64_t size)
+{
+    if (table)
+        munmap(table, size);
+}
+
+// Chooses spans that take a 32nd of the device's memory at most, if there is so much.
+static CUresult make_span(struct shadow_device *d, struct context *ctx)
+{
+    size_t total = 0;
+    d->span = d->piece;
+    d->span_zeros = d->zeros;
+    guard.real.cuDeviceTotalMem_v2(&total, ctx->device);
+    while (d->span < SPAN_MOST && d->span * 2 <= total / 32)
+        d->span *= 2;
+    if (d->span == d->piece)
+        return CUDA_SUCCESS;
+    d->span_zeros = 0;
+    CUresult r = create_full(ctx, d->write, d->span, 0, &d->span_zeros);
+    if (r != CUDA_ERROR_OUT_OF_MEMORY || d->span_zeros)
+        return r;
+    d->span = d->piece;
+    d->span_zeros = d->zeros;
+    return CUDA_SUCCESS;
+}
+
 static CUresult make_memory(struct shadow_device *d, struct context *ctx)
 {
     CUresult r = guard.real.cuMemAddressReserve(&d->write, SLOTS * PAGE, PAGE, 0, 0);
     if (!r)
         r = create_full(ctx, d->write, d->piece, 0, &d->zeros);
-    if (!r)
-        r = create_full(ctx, d->write, PAGE, 0, &d->zero_page);
-    return r ? r : create_full(ctx, d->write, PAGE, KCHECK_SHADOW_POISON, &d->poison_page);
+    for (unsigned poison = 0; poison < 2 && !r; poison++) {
+        uint8_t byte = poison ? KCHECK_SHADOW_POISON : 0;
+        r = create_full(ctx, d->write, SHADOW_BLOCK, byte, &d->blocks[poison]);
+        if (!r)
+            r = create_full(ctx, d->write, PAGE, byte, &d->page[poison]);
+    }
+    return r ? r : make_span(d, ctx);
 }
 
 // The first bytes of the address space.
@@ -334,9 +368,11 @@ CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsign
     *d = (struct shadow_device){.shift = shift, .piece = piece_bytes(shift)};
     uint64_t npages = bytes_of(d) / PAGE;
     d->pieces = reserve_table(bytes_of(d) / d->piece);
+    d->spans = reserve_table(bytes_of(d) / d->piece);
+    d->next_spans = reserve_table(bytes_of(d) / d->piece);
     d->slots = reserve_table(npages * sizeof *d->slots);
     d->handles = reserve_table(SLOTS * sizeof *d->handles);
-    if (!d->pieces || !d->slots || !d->handles)
+    if (!d->pieces || !d->spans || !d->next_spans || !d->slots || !d->handles)
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!has_calls())
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -382,8 +418,12 @@ static void release_memory(struct shadow_device *d)
     for (uint32_t i = 0; i < d->used; i++)
         release(d->handles[i]);
     release(d->zeros);
-    release(d->zero_page);
-    release(d->poison_page);
+    if (d->span_zeros != d->zeros)
+        release(d->span_zeros);
+    for (unsigned i = 0; i < 2; i++) {
+        release(d->blocks[i]);
+        release(d->page[i]);
+    }
 }
 
 void shadow_device_drop(struct shadow_device *d)
@@ -393,11 +433,10 @@ void shadow_device_drop(struct shadow_device *d)
     uint64_t npages = bytes_of(d) / PAGE;
     if (d->handles)
         release_memory(d);
-    if (d->pieces)
-        munmap(d->pieces, bytes_of(d) / d->piece);
-    if (d->slots)
-        munmap(d->slots, npages * sizeof *d->slots);
-    if (d->handles)
-        munmap(d->handles, SLOTS * sizeof *d->handles);
+    release_table(d->pieces, bytes_of(d) / d->piece);
+    release_table(d->spans, bytes_of(d) / d->piece);
+    release_table(d->next_spans, bytes_of(d) / d->piece);
+    release_table(d->slots, npages * sizeof *d->slots);
+    release_table(d->handles, SLOTS * sizeof *d->handles);
     *d = (struct shadow_device){.shift = 0};
 }

@@ -2,10 +2,16 @@
 // The shadow of --mode=shadow in one context (kcheck/kcheck_shadow.h): addresses for the shadow of all
 // addresses, of which kernels can read every byte.
 //
-//   piece   256 MiB of shadow (1 GiB where it describes 8 bytes a byte): COARSE, one mapping of a handle that
-//           all such pieces share and that is full of zeros; or FINE, cut into pages
+//   span    some pieces, more of them the more memory the device has: WHOLE, one mapping of a handle that all
+//           such spans share and that is full of zeros; or cut into pieces
+//   piece   256 MiB of shadow (1 GiB where it describes 8 bytes a byte): COARSE, one mapping of another such
+//           handle; or FINE, cut into blocks
+//   block   16 MiB of shadow: one mapping of zeros or of poison, or cut into pages if one of them is real
 //   page    2 MiB of shadow. REAL: it has memory of its own, mapped once more for copies. Otherwise it is a
 //           page that all such pages of zeros, or of poison, share
+//
+// A mapping takes the driver the same time whatever its size, and longer while other processes use the GPU, so
+// there are few: some hundreds.
 //
 // Where --mode=pages has reserved all addresses of a piece, nothing but buffers may be accessed: when the
 // first buffer is placed there, it becomes fine and full of poison. No kernel that is right reads the shadow
@@ -25,6 +31,7 @@ enum {
     SHADOW_MEMORY_BITS = 47,  // addresses of memory are below 2^47
 };
 #define SHADOW_PAGE ((uint64_t)2 << 20)
+#define SHADOW_BLOCK (8 * SHADOW_PAGE)
 
 // Addresses that were reserved for a shadow: it starts at their first multiple of its size.
 struct shadow_place {
@@ -35,16 +42,20 @@ struct shadow_place {
 
 struct shadow_device {
     unsigned shift;
-    uint64_t piece;     // bytes of a piece
-    CUdeviceptr at;     // for kernels
-    CUdeviceptr write;  // for copies: page `slot` of it is a real page
-    CUmemGenericAllocationHandle zeros, zero_page, poison_page;
-    uint8_t *pieces;                            // 1: fine; by number
-    uint32_t *slots;                            // of real pages, from 1; by number of the page
-    CUmemGenericAllocationHandle *handles;      // of real pages, by slot - 1
-    uint32_t used;                              // slots
-    struct shadow_place place;                  // of `at`
-    struct shadow_place former[SHADOW_FORMER];  // earlier ones, which kernels may be using
+    uint64_t piece;                                   // bytes of a piece
+    uint64_t span;                                    // bytes of a span, a multiple of them
+    CUdeviceptr at;                                   // for kernels
+    CUdeviceptr write;                                // for copies: page `slot` of it is a real page
+    CUmemGenericAllocationHandle span_zeros, zeros;   // the same where a span is a piece
+    CUmemGenericAllocationHandle blocks[2], page[2];  // shared ones: of zeros, of poison
+    uint8_t *spans, *next_spans;                      // 1: whole; by number; those of what is being mapped
+    uint8_t *pieces;                                  // 1: fine; by number
+    uint32_t *slots;                                  // of real pages, from 1; by number of the page
+    CUmemGenericAllocationHandle *handles;            // of real pages, by slot - 1
+    uint32_t used;                                    // slots
+    unsigned mappings;                                // for kernels, at the latest place
+    struct shadow_place place;                        // of `at`
+    struct shadow_place former[SHADOW_FORMER];        // earlier ones, which kernels may be using
     unsigned nformer;
 };
 
@@ -63,6 +74,7 @@ CUresult shadow_device_prepare(struct shadow_device *d, struct context *ctx, uin
                                bool *can);
 // Returns whether a whole piece describes addresses of --mode=pages.
 bool shadow_device_owns(const struct shadow_device *d, uint64_t piece);
-uint64_t shadow_device_bytes(const struct shadow_device *d);  // of memory that it takes
+uint64_t shadow_device_bytes(const struct shadow_device *d);   // of memory that it takes
+uint64_t shadow_device_shared(const struct shadow_device *d);  // of these, that do not depend on buffers
 
 #endif

@@ -24,13 +24,20 @@ static unsigned shift_of(enum option_shadow_scale scale)
     }
 }
 
+static void count(const struct shadow_device *d)
+{
+    guard_most(GUARD_SHADOW_BYTES, shadow_device_bytes(d));
+    guard_most(GUARD_SHADOW_SHARED, shadow_device_shared(d));
+    guard_most(GUARD_SHADOW_MAPPINGS, d->mappings);
+}
+
 static CUresult make(unsigned number, struct context *ctx, uint64_t heap, uint64_t bytes, CUdeviceptr *at)
 {
     struct shadow_device *d = &devices[number];
     CUresult r = shadow_device_make(d, ctx, shift_of(guard.options.shadow_scale), heap, bytes);
     *at = r ? 0 : d->at;
     if (!r)
-        guard_most(GUARD_SHADOW_BYTES, shadow_device_bytes(d));
+        count(d);
     return r;
 }
 
@@ -38,7 +45,7 @@ static CUresult change(unsigned number, struct context *ctx, const struct check_
 {
     struct shadow_device *d = &devices[number];
     CUresult r = shadow_device_change(d, ctx, c);
-    guard_most(GUARD_SHADOW_BYTES, shadow_device_bytes(d));
+    count(d);
     return r;
 }
 

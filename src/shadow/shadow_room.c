@@ -10,7 +10,7 @@
 
 enum {
     UNIT = 256,
-    FRONT = 4096,  // programs may rely on pinned memory to start at a page
+    FRONT = 4096,  // a page: the buffer lies in its page as the driver has chosen, large ones at the start
 };
 
 struct buffer {

@@ -578,6 +578,18 @@ static void passed_variable(bool bad)
     wait();
 }
 
+// Contexts end, and the next one starts at once: RESETS of them. Nothing of theirs stays.
+static void resets(bool bad)
+{
+    const char *number = getenv("RESETS");
+    for (int n = number ? atoi(number) : 3; n > 0; n--) {
+        int *a = take<int>(100);
+        fill<<<1, 32>>>(a, 0, bad && n == 1 ? 101 : 100);
+        wait();
+        NEED(cudaDeviceReset());
+    }
+}
+
 static const struct check_case cases[] = {
     {"write_past", write_past, "heap-buffer-overflow"},
     {"read_past", read_past, "heap-buffer-overflow"},
@@ -613,6 +625,7 @@ static const struct check_case cases[] = {
     {"pinned", pinned, "heap-buffer-overflow"},
     {"a_million", a_million, "heap-buffer-overflow"},
     {"host_idle", host_idle, "heap-buffer-overflow"},
+    {"resets", resets, "heap-buffer-overflow"},
     {"several", several, "heap-buffer-overflow heap-use-after-free"},
 };
 

@@ -72,6 +72,11 @@ verdict $? 'every wrong access is counted'
 ! grep -q 'dropped' "$T/log"
 verdict $? 'nothing is dropped'
 
+# Mapped memory does not end with its context, so moat frees that of its table.
+RESETS=60 run --cpu-memory=256M "$T/check_errors" bad resets
+[ "$status $found" = '97 heap-buffer-overflow' ] && grep -Eq 'kernel launches checked +60$' "$T/log"
+verdict $? 'tables of contexts that have ended'
+
 # The kernel ends at the first error, and the program's next call fails.
 run --on-error=trap "$T/check_errors" bad write_past
 [ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ] &&

@@ -270,13 +270,14 @@ static void before_managed(bool bad)
     short *managed, *pinned;
     NEED(cudaMallocManaged(&managed, 4000));
     NEED(cudaMallocHost(&pinned, 4000));
+    managed[0] = 0;
     put<short><<<1, 1>>>(managed, bad ? -1l : 0l, 7);
     put<short><<<1, 1>>>(managed, bad ? -2000l : 1999l, 7);
     put<short><<<1, 1>>>(pinned, bad ? -2l : 2l, 7);
     NEED(cudaStreamAttachMemAsync(0, managed, 0, cudaMemAttachGlobal));
     NEED(cudaStreamAttachMemAsync(0, managed, 4000, cudaMemAttachGlobal));
     wait();
-    if (uintptr_t(pinned) % 4096 || managed[0] != (bad ? 0 : 7))
+    if (uintptr_t(pinned) % 512 || managed[0] != (bad ? 0 : 7))
         exit(3);
     NEED(cudaFree(managed));
     NEED(cudaFreeHost(pinned));
