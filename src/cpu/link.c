@@ -5,7 +5,8 @@
 
 struct CUlinkState_st {
     struct sources source;
-    void *image;  // result of cuLinkComplete
+    void *image;   // result of cuLinkComplete
+    bool runtime;  // the device's runtime was added
     // The options of cuLinkCreate hold until cuLinkDestroy; their buffers and values are the application's.
     unsigned count;
     CUjit_option *options;
@@ -103,6 +104,10 @@ static CUresult add(CUlinkState l, CUjitInputType type, const void *bytes, size_
     if (!r) {
         r = sources_append(&l->source, &source);
         sources_free(&source);
+    } else if (r == CUDA_ERROR_NO_BINARY_FOR_GPU &&
+               sources_have_runtime(name ? name : "input", bytes, size)) {
+        l->runtime = true;
+        r = CUDA_SUCCESS;
     }
     return jit_end_notify(&jit, r);
 }
@@ -149,6 +154,17 @@ CUresult cuLinkAddFile_v2(CUlinkState l, CUjitInputType type, const char *path, 
     return add_file(l, type, path, count, options, values);
 }
 
+// The calls of the device's runtime are undefined unless it is linked, as on a GPU.
+static CUresult check_runtime(const struct CUlinkState_st *l, const struct CUmod_st *m, struct jit *jit)
+{
+    struct str call = exec_runtime_call(m->program);
+    if (!call.len || l->runtime)
+        return CUDA_SUCCESS;
+    jit_error(jit, "link", "undefined reference to " STR_FMT ", of the device's runtime (libcudadevrt.a)",
+              STR_ARG(call));
+    return CUDA_ERROR_INVALID_SOURCE;
+}
+
 CUresult cuLinkComplete(CUlinkState l, void **image, size_t *size)
 {
     struct jit jit;
@@ -162,8 +178,10 @@ CUresult cuLinkComplete(CUlinkState l, void **image, size_t *size)
         return r;
     // The program is loaded once for its errors, as programs expect them here.
     r = module_new(NULL, &l->source, &jit, &m);
-    if (!r)
+    if (!r) {
+        r = check_runtime(l, m, &jit);
         module_free(m);
+    }
     if (r == CUDA_ERROR_INVALID_PTX && jit.unlinked)
         r = CUDA_ERROR_INVALID_SOURCE;
     void *packed = r ? NULL : sources_pack(&l->source, &n);

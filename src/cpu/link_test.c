@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cpu/whole_testing.h"
+#include "image/image_make.h"
 
 static char caller[] =
     WHOLE_HEAD ".extern .func (.param .b32 r) twice(.param .b32 x);\n.visible .global .u32 out;\n"
@@ -116,6 +117,33 @@ static void test_unresolved(void **state)
     OK(cuLinkDestroy(l));
 }
 
+// Calls of the device's runtime are undefined until it is an input: relocatable machine code that has it.
+static void test_runtime(void **state)
+{
+    static char asks[] = WHOLE_HEAD ".extern .func (.param .b32 r) __cudaCDP2GetDevice(.param .b64 p);\n"
+                                    ".visible .entry a(.param .u64 p) { .param .b64 x; .param .b32 r;\n"
+                                    ".reg .b64 %p; ld.param.u64 %p, [p]; st.param.b64 [x], %p;\n"
+                                    "call (r), __cudaCDP2GetDevice, (x); ret; }\n";
+    static const struct make_section section = {
+        ".text.__cudaCDP2LaunchDeviceV2", SHT_PROGBITS, 0, 0, {"", 0}};
+    struct make code = {0}, linked = {0};
+    make_elf(&code, (Elf64_Ehdr){.e_machine = 190, .e_type = ET_REL}, &section, 1);
+    make_elf(&linked, (Elf64_Ehdr){.e_machine = 190, .e_type = ET_EXEC}, &section, 1);
+    CUlinkState l = create();
+    void *image = NULL;
+    OK(add(l, asks, "asks.ptx"));
+    IS(CUDA_ERROR_INVALID_SOURCE, cuLinkComplete(l, &image, NULL));
+    assert_non_null(strstr(log_text, "__cudaCDP2GetDevice"));
+    IS(CUDA_ERROR_NO_BINARY_FOR_GPU,
+       cuLinkAddData_v2(l, CU_JIT_INPUT_CUBIN, linked.bytes, linked.len, "linked", 0, NULL, NULL));
+    IS(CUDA_ERROR_INVALID_SOURCE, cuLinkComplete(l, &image, NULL));
+    OK(cuLinkAddData_v2(l, CU_JIT_INPUT_CUBIN, code.bytes, code.len, "runtime", 0, NULL, NULL));
+    OK(cuLinkComplete(l, &image, NULL));
+    OK(cuLinkDestroy(l));
+    make_free(&code);
+    make_free(&linked);
+}
+
 static void test_bad_input(void **state)
 {
     CUlinkState l = create(), none;
@@ -142,9 +170,8 @@ static void test_bad_input(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_texts),
-        cmocka_unit_test(test_damaged_image),
-        cmocka_unit_test(test_unresolved),
+        cmocka_unit_test(test_two_texts),  cmocka_unit_test(test_damaged_image),
+        cmocka_unit_test(test_unresolved), cmocka_unit_test(test_runtime),
         cmocka_unit_test(test_bad_input),
     };
     return cmocka_run_group_tests(tests, begin, NULL);

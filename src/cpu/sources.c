@@ -3,6 +3,7 @@
 // the kernel is asked whether an address can be read at all. Loading is rare enough for that.
 #include "cpu/sources.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -348,4 +349,39 @@ CUresult sources_from_file(struct sources *s, const char *path, struct jit *jit)
     if (r)
         sources_free(s);
     return r;
+}
+
+// --- the device's runtime ------------------------------------------------------------------------------------
+
+static bool is_runtime(const struct image *im, unsigned i, struct diag_sink *sink)
+{
+    static const char call[] = "__cudaCDP2LaunchDevice";
+    struct image_buffer buffer = {0};
+    struct str code;
+    Elf64_Half type = ET_NONE;
+    const struct image_entry *e = image_entry(im, i);
+    if (e->kind != IMAGE_CUBIN || e->damaged || !fits(e) || image_read(im, i, sink, &buffer, &code))
+        code = STR("");
+    if (code.len >= sizeof(Elf64_Ehdr))
+        memcpy(&type, code.ptr + offsetof(Elf64_Ehdr, e_type), sizeof type);
+    bool is = type == ET_REL && memmem(code.ptr, code.len, call, sizeof call - 1);
+    image_buffer_free(&buffer);
+    return is;
+}
+
+static void drop(struct diag_sink *sink, const struct diag *d)
+{
+}
+
+bool sources_have_runtime(const char *name, const void *bytes, size_t len)
+{
+    struct diag_sink sink = {.emit = drop};
+    struct image *im;
+    bool have = false;
+    if (bytes ? image_open_memory(name, bytes, len, &sink, &im) : image_open(name, &sink, &im))
+        return false;
+    for (unsigned i = 0; i < image_count(im) && !have; i++)
+        have = is_runtime(im, i, &sink);
+    image_free(im);
+    return have;
 }

@@ -20,6 +20,10 @@ CUresult sources_from_bytes(struct sources *s, const char *name, const void *byt
 CUresult sources_from_file(struct sources *s, const char *path, struct jit *jit);
 void sources_free(struct sources *s);
 
+// Returns whether bytes, or the file at `name` if bytes is NULL, hold the device's runtime as machine code
+// that can be linked. The CPU device executes its calls itself.
+bool sources_have_runtime(const char *name, const void *bytes, size_t len);
+
 CUresult sources_add(struct sources *s, const char *name, struct str text);  // copies name and text
 // Appends the texts of `from`, which is empty afterwards.
 CUresult sources_append(struct sources *s, struct sources *from);

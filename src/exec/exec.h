@@ -91,6 +91,9 @@ const struct exec_variable *exec_find_variable(const struct exec_program *p, str
 // Returns a .texref or .surfref, or NULL if absent. It is no variable for the host, but memory that holds a
 // texture.h handle, 0 at first.
 const struct exec_variable *exec_find_reference(const struct exec_program *p, struct str name);
+// Returns the name of a function of the device's runtime that a function of the program calls, and that none
+// of the texts defines; empty if there is none.
+struct str exec_runtime_call(const struct exec_program *p);
 
 // --- launches ----------------------------------------------------------------------------------------------
 

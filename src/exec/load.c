@@ -562,3 +562,14 @@ const struct exec_variable *exec_find_reference(const struct exec_program *p, st
             return &p->references[k];
     return NULL;
 }
+
+struct str exec_runtime_call(const struct exec_program *p)
+{
+    for (uint32_t i = 0; i < p->nfuncs; i++)
+        for (uint32_t k = 0; k < p->funcs[i]->ncallees; k++) {
+            const struct exec_func *callee = p->funcs[i]->callees[k];
+            if (callee->intrinsic && str_starts(callee->name, STR("__cudaCDP2")))
+                return callee->name;
+        }
+    return (struct str){"", 0};
+}

@@ -64,6 +64,7 @@ static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
                        : watchdog ? "fence_watchdog"
                                   : "fence";
     rewrite_plan_add(plan, pass, true);
+    plan->closed = true;
 }
 
 // Its kernels have ended when the driver unloads it, and what they recorded is named by what is known of it.

@@ -17,6 +17,7 @@
 #include "rewrite/rewrite_jit.h"
 #include "rewrite/rewrite_later.h"
 #include "rewrite/rewrite_link.h"
+#include "rewrite/rewrite_runtime.h"
 #include "rewrite/rewrite_source.h"
 #include "context/kernel_filter.h"
 
@@ -33,7 +34,7 @@ struct work {
     struct rewrite *r;
     struct rewrite_source source;
     struct rewrite_jit jit;
-    struct rewrite_source_sum sums[REWRITE_SOURCE_MOST];
+    struct rewrite_source_sum sums[REWRITE_SOURCE_MOST + REWRITE_SOURCE_CODES];
     struct pass_result *texts[REWRITE_SOURCE_MOST];
     unsigned ntexts;
     char passes[CACHE_MOST_PASS + 1];
@@ -161,7 +162,7 @@ static struct cache_key key_of(struct work *w)
                  (unsigned long long)kernel_filter_sum());
     rewrite_source_sums(&w->source, w->sums);
     return (struct cache_key){
-        .content = {(const char *)w->sums, w->source.count * sizeof *w->sums},
+        .content = {(const char *)w->sums, (w->source.count + w->source.ncodes) * sizeof *w->sums},
         .pass = w->key,
         .arch = w->arch,
         .driver = (uint32_t)driver,
@@ -340,6 +341,26 @@ static bool limit_registers(struct work *w)
            leave(w->r, REWRITE_FAILED, "it is compiled with options that moat cannot preserve");
 }
 
+// Returns whether a text calls the device's runtime, of its current version or of the first one.
+static bool calls_runtime(const struct work *w)
+{
+    for (unsigned i = 0; i < w->ntexts; i++)
+        if (strstr(w->texts[i]->text.ptr, "__cudaCDP2") ||
+            strstr(w->texts[i]->text.ptr, "cudaGetParameterBuffer"))
+            return true;
+    return false;
+}
+
+// Adds what the texts call and is machine code.
+static CUresult link_code(struct work *w)
+{
+    if (w->r->plan.closed)
+        return CUDA_SUCCESS;
+    if (w->source.ncodes)
+        return rewrite_runtime_add(w->r->link, &w->source, &w->sink);
+    return calls_runtime(w) ? rewrite_runtime_add_installed(w->r->link) : CUDA_SUCCESS;
+}
+
 static CUresult link_all(struct work *w, size_t *size)
 {
     struct rewrite *r = w->r;
@@ -354,6 +375,8 @@ static CUresult link_all(struct work *w, size_t *size)
     }
     if (!result && caller)
         result = rewrite_link_apart(r->link, caller->text, caller->apart);
+    if (!result)
+        result = link_code(w);
     if (!result)
         result = guard.real.cuLinkComplete(r->link, &image, size);
     r->image = image;
@@ -386,7 +409,8 @@ static bool compile(struct work *w, const struct cache_key *key, size_t *size)
     w->r->image = NULL;
     leave(w->r, launches(w) ? REWRITE_LAUNCHES : REWRITE_REFUSED, "%s%s%s", name_of(result),
           w->jit.log[0] ? ": " : "", w->jit.log);
-    if (lasts(result))
+    // A toolkit that has the device's runtime may be installed later.
+    if (lasts(result) && (w->source.ncodes || !calls_runtime(w)))
         store_left(key, w->r);
     return false;
 }

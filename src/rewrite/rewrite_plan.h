@@ -21,8 +21,9 @@ enum { REWRITE_PLAN_PASSES = 8 };
 struct rewrite_plan {
     const char *passes[REWRITE_PLAN_PASSES];  // names of passes.def, none twice
     unsigned count;
-    bool apart;  // checked variants may be in modules of their own, compiled when they are wanted
-    bool whole;  // a mode wants every image: one that is loaded unchanged counts as uncovered
+    bool apart;   // checked variants may be in modules of their own, compiled when they are wanted
+    bool closed;  // nothing may be linked with what is rewritten that is not rewritten too
+    bool whole;   // a mode wants every image: one that is loaded unchanged counts as uncovered
 };
 
 // Adds a pass; the string must stay valid. Passes beyond REWRITE_PLAN_PASSES are dropped.

@@ -122,9 +122,19 @@ static int add_unmeasured(struct rewrite_source *s, const void *image, unsigned 
     return err ? err : add_bytes(s, image, size, arch, false, sink);
 }
 
+// Drops the text of a library that the device cannot run, and keeps its machine code, if any of it fits.
+static void keep_code(struct rewrite_source *s)
+{
+    unsigned last = --s->count;
+    if (s->texts[last].cubin == REWRITE_SOURCE_NONE || s->ncodes == REWRITE_SOURCE_CODES)
+        return;
+    s->code[s->ncodes].image = s->texts[last].image;
+    s->code[s->ncodes++].entry = s->texts[last].cubin;
+}
+
 // With -rdc the list holds the PTX of the objects; data holds only their linked machine code. Behind the
-// program's own objects there may be libraries whose PTX is for other architectures only, such as the
-// device's runtime: they are the driver's to find.
+// program's own objects there may be libraries whose PTX is for newer devices only, such as the device's
+// runtime.
 static int add_list(struct rewrite_source *s, const void *const *list, unsigned arch, struct diag_sink *sink)
 {
     for (unsigned i = 0;; i++) {
@@ -137,14 +147,14 @@ static int add_list(struct rewrite_source *s, const void *const *list, unsigned 
         if (err)
             return err;
         if (before && s->texts[s->count - 1].newer)
-            s->count = before;
+            keep_code(s);
     }
 }
 
 int rewrite_source_memory(struct rewrite_source *s, const void *image, unsigned arch, struct diag_sink *sink)
 {
     struct wrapper w = {0};
-    s->nimages = s->count = 0;
+    s->nimages = s->count = s->ncodes = 0;
     s->listed = false;
     if (!begins(image, wrapper_magic, sizeof wrapper_magic) || !readable_bytes(image, sizeof w))
         return add_unmeasured(s, image, arch, sink);
@@ -156,7 +166,7 @@ int rewrite_source_memory(struct rewrite_source *s, const void *image, unsigned 
 int rewrite_source_bytes(struct rewrite_source *s, const void *bytes, size_t size, unsigned arch, bool many,
                          struct diag_sink *sink)
 {
-    s->nimages = s->count = 0;
+    s->nimages = s->count = s->ncodes = 0;
     s->listed = false;
     return readable_bytes(bytes, size) ? add_bytes(s, bytes, size, arch, many, sink) : -EFAULT;
 }
@@ -165,7 +175,7 @@ int rewrite_source_file(struct rewrite_source *s, const char *path, unsigned arc
                         struct diag_sink *sink)
 {
     struct image *im;
-    s->nimages = s->count = 0;
+    s->nimages = s->count = s->ncodes = 0;
     s->listed = false;
     if (!path || access(path, R_OK))
         return -ENOENT;
@@ -183,19 +193,30 @@ void rewrite_source_free(struct rewrite_source *s)
 
 // Only the payload is hashed: the entry's header says how to read it, so the meaning of the bytes depends on
 // nothing else.
+static struct rewrite_source_sum sum_of(const struct image_entry *e)
+{
+    XXH128_hash_t h = XXH3_128bits(e->payload.ptr, e->payload.len);
+    return (struct rewrite_source_sum){{h.low64, h.high64}, e->payload.len};
+}
+
 void rewrite_source_sums(const struct rewrite_source *s, struct rewrite_source_sum *sums)
 {
-    for (unsigned i = 0; i < s->count; i++) {
-        const struct image_entry *e = image_entry(s->texts[i].image, s->texts[i].entry);
-        XXH128_hash_t h = XXH3_128bits(e->payload.ptr, e->payload.len);
-        sums[i] = (struct rewrite_source_sum){{h.low64, h.high64}, e->payload.len};
-    }
+    for (unsigned i = 0; i < s->count; i++)
+        sums[i] = sum_of(image_entry(s->texts[i].image, s->texts[i].entry));
+    for (unsigned i = 0; i < s->ncodes; i++)
+        sums[s->count + i] = sum_of(image_entry(s->code[i].image, s->code[i].entry));
 }
 
 int rewrite_source_read(const struct rewrite_source *s, unsigned i, struct diag_sink *sink,
                         struct image_buffer *buffer, struct str *text)
 {
     return image_read(s->texts[i].image, s->texts[i].entry, sink, buffer, text);
+}
+
+int rewrite_source_code(const struct rewrite_source *s, unsigned i, struct diag_sink *sink,
+                        struct image_buffer *buffer, struct str *code)
+{
+    return image_read(s->code[i].image, s->code[i].entry, sink, buffer, code);
 }
 
 bool rewrite_source_alike(const struct rewrite_source *s, unsigned i, struct diag_sink *sink, char *kernel,

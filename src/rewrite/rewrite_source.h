@@ -9,6 +9,7 @@
 #include "image/image.h"
 
 enum { REWRITE_SOURCE_MOST = 256 };  // texts; more are too many to link at every start
+enum { REWRITE_SOURCE_CODES = 16 };  // libraries of machine code; others are not linked
 #define REWRITE_SOURCE_NONE ((unsigned)-1)
 
 struct rewrite_source {
@@ -21,7 +22,12 @@ struct rewrite_source {
             // entry with the machine code that the device would run otherwise; REWRITE_SOURCE_NONE: none
             cubin;
     } texts[REWRITE_SOURCE_MOST];
-    unsigned nimages, count;
+    // Libraries behind the program's own objects whose PTX is for newer devices only: their machine code.
+    struct {
+        const struct image *image;
+        unsigned entry;
+    } code[REWRITE_SOURCE_CODES];
+    unsigned nimages, count, ncodes;
     bool listed;  // the fatbins are objects, of which the program's image holds the linked machine code
 };
 
@@ -36,14 +42,18 @@ int rewrite_source_file(struct rewrite_source *s, const char *path, unsigned arc
                         struct diag_sink *sink);
 void rewrite_source_free(struct rewrite_source *s);
 
-// Identifies texts as stored: a hash and a length for each. rewrite_source_read returns a text itself; see
-// image_read.
+// Identifies texts, and behind them machine code, as stored: a hash and a length for each of count + ncodes.
+// rewrite_source_read returns a text itself; see image_read.
 struct rewrite_source_sum {
     uint64_t sum[2], len;
 };
 void rewrite_source_sums(const struct rewrite_source *s, struct rewrite_source_sum *sums);
 int rewrite_source_read(const struct rewrite_source *s, unsigned i, struct diag_sink *sink,
                         struct image_buffer *buffer, struct str *text);
+
+// Reads machine code that the texts are linked with, as rewrite_source_read reads a text.
+int rewrite_source_code(const struct rewrite_source *s, unsigned i, struct diag_sink *sink,
+                        struct image_buffer *buffer, struct str *code);
 
 // Returns whether a text was made for a GPU on which its kernels are launched as on the device: libraries
 // choose the block size by the GPU. If it returns false, `kernel` names one that differs, truncated to

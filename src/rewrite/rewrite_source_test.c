@@ -139,6 +139,50 @@ static void good_wrappers_are_followed(void **state)
     make_free(&b);
 }
 
+// Behind the program's own objects: a library whose PTX is for newer devices, with machine code that fits or
+// does not.
+static void good_machine_code_of_libraries(void **state)
+{
+    struct make own = {0}, library = {0};
+    struct make_sink sink = make_sink();
+    struct image_buffer buffer = {0};
+    struct rewrite_source_sum sums[2];
+    struct str code;
+    size_t at = make_fatbin(&own);
+    add(&own, 1, 70, ".version 8.0 // own", IMAGE_PLAIN);
+    make_fatbin_end(&own, at);
+    at = make_fatbin(&library);
+    add(&library, 2, 80, "code for 80", IMAGE_ZSTD);
+    add(&library, 2, 90, "code for 90", IMAGE_ZSTD);
+    add(&library, 1, 121, ".version 9.0 // 121", IMAGE_ZSTD);
+    make_fatbin_end(&library, at);
+    const void *list[] = {own.bytes, library.bytes, NULL};
+    struct {
+        uint32_t magic, version;
+        const void *data;
+        const void *const *list;
+    } wrapper = {0x466243b1, 2, own.bytes, list};
+    assert_int_equal(rewrite_source_memory(&s, &wrapper, 90, &sink.sink), 0);
+    assert_int_equal(s.count, 1);
+    assert_int_equal(s.ncodes, 1);
+    assert_int_equal(rewrite_source_code(&s, 0, &sink.sink, &buffer, &code), 0);
+    assert_true(str_eq(code, STR("code for 90")));
+    rewrite_source_sums(&s, sums);
+    assert_memory_not_equal(&sums[0], &sums[1], sizeof sums[0]);
+    image_buffer_free(&buffer);
+    rewrite_source_free(&s);
+    assert_int_equal(rewrite_source_memory(&s, &wrapper, 75, &sink.sink), 0);
+    assert_int_equal(s.count, 1);
+    assert_int_equal(s.ncodes, 0);
+    rewrite_source_free(&s);
+    assert_int_equal(rewrite_source_memory(&s, &wrapper, 121, &sink.sink), 0);
+    assert_int_equal(s.count, 2);
+    assert_int_equal(s.ncodes, 0);
+    rewrite_source_free(&s);
+    make_free(&own);
+    make_free(&library);
+}
+
 static void bad_addresses_and_bytes(void **state)
 {
     struct make_sink sink = make_sink();
@@ -201,9 +245,13 @@ static void good_options_that_steer_are_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_blocks_of_another_gpu), cmocka_unit_test(good_the_best_text_is_taken),
-        cmocka_unit_test(bad_machine_code_only),     cmocka_unit_test(good_wrappers_are_followed),
-        cmocka_unit_test(bad_addresses_and_bytes),   cmocka_unit_test(good_options_that_steer_are_kept),
+        cmocka_unit_test(bad_blocks_of_another_gpu),
+        cmocka_unit_test(good_the_best_text_is_taken),
+        cmocka_unit_test(bad_machine_code_only),
+        cmocka_unit_test(good_wrappers_are_followed),
+        cmocka_unit_test(good_machine_code_of_libraries),
+        cmocka_unit_test(bad_addresses_and_bytes),
+        cmocka_unit_test(good_options_that_steer_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 # builds: one
 # Kernels that kernels launch, under --mode=check: each wrong program of test/guard/check_children.cu has one
 # report, which names the kernel and the line; correct twins are silent, and all compute what they should.
+# GUARD_DEVICE=gpu: on a GPU.
 set -u
 . test/guard/check.bash
 compile 80 check_children -rdc=true
@@ -21,5 +22,11 @@ while IFS=$'\t ' read -r name type kernel; do
     done
 done <"$T/cases"
 enough_cases 30
+
+# --mode=fence links no machine code with what it has fenced: the module's kernels are refused.
+run --mode=fence "$T/check_children" good parameter
+[ "$status" != 0 ] && grep -q 'a module launches kernels on the device and runs unchanged' "$T/log" &&
+    grep -q 'is refused: it has no PTX, or could not be fenced' "$T/log"
+verdict $? 'with a fence'
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
