@@ -388,6 +388,18 @@ struct affine proof_stays(struct proof_state *e, const struct proof_insn *i)
     return proof_within(e, (struct affine_range){.lo = 0, .hi = end});
 }
 
+// By induction each value is at most `most`, and one step more fits: it is compared exactly, and kept if it is
+// at most imm. With a test for equality, values above imm would go on for ever.
+struct affine proof_turns(struct proof_state *e, const struct proof_insn *i)
+{
+    struct affine_range r = affine_bound(&e->s, e->forms[i->a], proof_here(e));
+    affine_wide most = r.hi > i->imm ? r.hi : i->imm;
+    affine_wide end = ((affine_wide)1 << (i->bits - (i->sign & TURNS_SIGNED))) - 1;
+    if (r.soft || most + i->c > end || (i->sign & TURNS_NE && r.hi > i->imm))
+        return proof_opaque(e, i->bits, i->sign & TURNS_SIGNED, PROOF_WHY_CARRIED);
+    return proof_within(e, (struct affine_range){.lo = r.lo < 0 ? r.lo : 0, .hi = most});
+}
+
 // By induction no value wraps around: one that passed the test is at most `last`, and c times it,
 // or c times the first one, still fits.
 struct affine proof_grows(struct proof_state *e, const struct proof_insn *i)

@@ -388,7 +388,20 @@ static void use_fuel(void)
 static void advance(char kind, int bits, int i, bool rising, int step)
 {
     int t = g.nr;
-    switch (below(14)) {
+    switch (below(15)) {
+    case 14:  // starts again where it comes to a limit
+        if (bits == 32) {
+            static const char *const of[] = {"gt", "ge", "eq", "lt", "le", "ne"};
+            unsigned which = below(6);
+            int p = g.np++, next = g.nr++;
+            bool zero = (which < 3) == (below(8) > 0);
+            both("add.s32 %%r%d, %%r%d, %d;\nsetp.%s.%s32 %%p%d, %%r%d, %d;\n", next, i, step, of[which],
+                 sign(), p, below(10) ? next : i, (int)below(12));
+            both(zero ? "selp.b32 %%r%d, 0, %%r%d, %%p%d;\n" : "selp.b32 %%r%d, %%r%d, 0, %%p%d;\n", i, next,
+                 p);
+            return;
+        }
+        // fallthrough
     case 12:
         both(below(2) ? "xor.b%d %%%c%d, %%%c%d, %d;\n" : "and.b%d %%%c%d, %%%c%d, %d;\n", bits, kind, i,
              kind, i, (int)below(below(2) ? 2 : 70));
