@@ -236,6 +236,7 @@ struct poly closed_select(struct closed_build *b, const struct proof_insn *i);
 struct poly closed_merge(struct closed_build *b, const struct proof_insn *i, const struct proof_insn *block);
 struct poly closed_shrinks(struct closed_build *b, const struct proof_insn *i);
 struct poly closed_stays(struct closed_build *b, const struct proof_insn *i);
+struct poly closed_turns(struct closed_build *b, const struct proof_insn *i);
 struct poly closed_grows(struct closed_build *b, const struct proof_insn *i);
 struct poly closed_steps(struct closed_build *b, const struct proof_insn *i);
 void closed_loop(struct closed_build *b, uint32_t at);

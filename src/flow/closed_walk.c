@@ -292,6 +292,7 @@ static struct poly value(struct closed_build *b, const struct proof_insn *i, con
     case PROOF_STEPS: return closed_steps(b, i);
     case PROOF_SHRINKS: return closed_shrinks(b, i);
     case PROOF_STAYS: return closed_stays(b, i);
+    case PROOF_TURNS: return closed_turns(b, i);
     case PROOF_GROWS: return closed_grows(b, i);
     default: return closed_apply(b, i);
     }

@@ -22,7 +22,7 @@
 #include "base/str.h"
 
 #define PROOF_NONE UINT32_MAX
-enum { PROOF_VERSION = 4 };
+enum { PROOF_VERSION = 5 };
 
 enum proof_op {
 #define PROOF(id, operands, result) PROOF_##id,
@@ -56,6 +56,9 @@ enum { GROWS_LE = 1, GROWS_NEW = 2 };
 // The ways around of a STAYS: one flips bits of `imm`, one subtracts the value from `imm`. Others make it a
 // number from 0 to `imm` whatever it was, or keep it.
 enum { STAYS_XOR = 1, STAYS_SUB = 2 };
+
+// How a TURNS reads the value, and NE: whether it compares with imm + 1 for equality, by steps of 1.
+enum { TURNS_SIGNED = 1, TURNS_NE = 2 };
 
 enum proof_relation { PROOF_LT, PROOF_LE, PROOF_GT, PROOF_GE, PROOF_EQ, PROOF_NE };
 

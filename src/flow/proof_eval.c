@@ -312,6 +312,7 @@ static struct affine value(struct proof_state *e, uint32_t at, const struct proo
     case PROOF_STEPS: return proof_steps(e, i);
     case PROOF_SHRINKS: return proof_shrinks(e, i);
     case PROOF_STAYS: return proof_stays(e, i);
+    case PROOF_TURNS: return proof_turns(e, i);
     case PROOF_GROWS: return proof_grows(e, i);
     default: return proof_value(e, i);
     }

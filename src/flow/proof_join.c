@@ -69,6 +69,89 @@ static struct affine join_result(struct join *j)
     return r;
 }
 
+// Finds first + m * (f - v) that is the value on each way into the block, where f has the value v on the first
+// one. f is known on each way: it tells the ways apart, as the remainder that says how many single rounds stand
+// before an unrolled loop does. On way k f == v + d and the value is first + m * d, so the sum is equal to it.
+static bool follows(struct proof_state *e, const struct proof_insn *i, const struct proof_insn *block,
+                    struct affine f, struct affine *out)
+{
+    struct affine first = {0}, apart;
+    affine_wide v = 0, m = 0, plus;
+    bool any = false, sloped = false;
+    f.c = 0;
+    for (uint32_t k = 0; k < block->b; k++) {
+        const struct proof_edge_state *edge = &e->edges[block->a + k];
+        if (!edge->live)
+            continue;
+        struct affine value = e->forms[e->p->inputs[i->a + k]];
+        struct affine_place at = {e->p->edges[block->a + k].block, edge->facts};
+        struct affine_range r = affine_bound(&e->s, f, at);
+        if (r.lo != r.hi || r.soft || !proof_fits(r.lo))
+            return false;
+        if (!any) {
+            any = true;
+            first = value;
+            v = r.lo;
+            continue;
+        }
+        affine_wide d = r.lo - v;
+        if (!affine_sum(&e->s, 1, value, -1, first, &apart) || apart.n)
+            return false;
+        if (!sloped && d && apart.c % d == 0) {
+            m = apart.c / d;
+            sloped = true;
+        }
+        if (!proof_fits(m) || !proof_fits(d) || apart.c != m * d)
+            return false;
+    }
+    plus = -m * v;
+    return any && proof_fits(plus) && affine_sum(&e->s, 1, first, (int64_t)m, f, out) &&
+           affine_scale(&e->s, *out, 1, (int64_t)plus, out);
+}
+
+// Whether the values of all ways differ from the first one, which exists here, by numbers, and not all alike.
+static bool are_apart(struct proof_state *e, const struct proof_insn *i, const struct proof_insn *block)
+{
+    const struct affine *first = NULL;
+    struct affine apart;
+    bool differ = false;
+    uint32_t terms = e->s.nterms;
+    for (uint32_t k = 0; k < block->b; k++) {
+        const struct affine *value = &e->forms[e->p->inputs[i->a + k]];
+        if (!e->edges[block->a + k].live)
+            continue;
+        if (!first && !affine_above(&e->s, affine_block(&e->s, *value), e->block))
+            return false;
+        first = first ? first : value;
+        if (value->n != first->n || !affine_sum(&e->s, 1, *value, -1, *first, &apart) || apart.n)
+            return false;
+        e->s.nterms = terms;
+        differ |= apart.c != 0;
+    }
+    return differ;
+}
+
+// Joins values that a condition of each way tells apart. A candidate for the form that does is what the facts
+// of some way speak of.
+static bool join_apart(struct proof_state *e, const struct proof_insn *i, const struct proof_insn *block,
+                       struct affine *out)
+{
+    enum { MOST_TRIES = 3 };
+    unsigned tries = 0;
+    if (!are_apart(e, i, block))
+        return false;
+    for (uint32_t k = 0; k < block->b && tries < MOST_TRIES; k++) {
+        const struct proof_edge_state *edge = &e->edges[block->a + k];
+        if (!edge->live || edge->facts == PROOF_NONE)
+            continue;
+        struct affine f = e->s.facts[edge->facts].form;
+        tries++;
+        if (affine_above(&e->s, affine_block(&e->s, f), e->block) && follows(e, i, block, f, out))
+            return true;
+    }
+    return false;
+}
+
 struct affine proof_merge(struct proof_state *e, const struct proof_insn *i, const struct proof_insn *block)
 {
     struct join j = {.e = e};
@@ -86,6 +169,11 @@ struct affine proof_merge(struct proof_state *e, const struct proof_insn *i, con
         if (edge->live)
             join_add(&j, e->forms[e->p->inputs[i->a + k]],
                      (struct affine_place){e->p->edges[block->a + k].block, edge->facts});
+    }
+    struct affine apart;
+    if (!j.same && j.near && join_apart(e, i, block, &apart)) {
+        apart.root = j.root;
+        return apart;
     }
     return j.n ? join_result(&j) : proof_opaque(e, 0, true, PROOF_WHY_UNDEFINED);
 }
@@ -199,6 +287,31 @@ static struct limit limit_of(struct proof_state *e, const struct proof_test *t)
     return l;
 }
 
+// Adds what follows from a fact of integers, passed >= 0, and one about a quotient in it: if a symbol cancels,
+// what is left may have a common factor that the constant does not have, and is then rounded. With whole rounds
+// of 4 steps, of which a quotient is the number of all steps, that gives the number of rounds.
+static void round_with_quotients(struct proof_state *e, struct affine passed)
+{
+    struct affine_state *s = &e->s;
+    for (uint32_t i = 0; i < passed.n; i++) {
+        struct affine_term t = s->terms[passed.first + i];
+        uint32_t at = s->syms[t.sym].facts;
+        for (unsigned k = 0; at != PROOF_NONE && k < 2; k++, at = s->facts[at].next) {
+            struct affine other = s->facts[at].form, sum;
+            int64_t c = 0;
+            for (uint32_t j = 0; j < other.n; j++)
+                if (s->terms[other.first + j].sym == t.sym)
+                    c = s->terms[other.first + j].coef;
+            // Other multiples than 1 would need factors, which no such loop has.
+            if (!c || c == INT64_MIN || t.coef != -c || !affine_sum(s, 1, passed, 1, other, &sum))
+                continue;
+            int64_t common = (int64_t)affine_content(s, sum, 0);
+            if (sum.n < passed.n && common > 1 && sum.c % common)
+                affine_fact(s, sum, &s->blocks[e->block].facts);
+        }
+    }
+}
+
 // Adds the fact that the value of the round before has passed: way + size - size * counter >= 0.
 static void tie_counter(struct proof_state *e, const struct proof_test *t, uint32_t sym)
 {
@@ -211,8 +324,10 @@ static void tie_counter(struct proof_state *e, const struct proof_test *t, uint3
     if (last_value(e, t, step.c, start, &last) &&
         affine_sum(&e->s, up ? 1 : -1, last, up ? -1 : 1, start, &way) &&
         affine_sum(&e->s, 1, way, -size, affine_of_sym(&e->s, sym), &way) &&
-        affine_scale(&e->s, way, 1, size, &way))
+        affine_scale(&e->s, way, 1, size, &way)) {
         affine_fact(&e->s, way, &e->s.blocks[e->block].facts);
+        round_with_quotients(e, way);
+    }
 }
 
 void proof_loop(struct proof_state *e, uint32_t at)
@@ -271,6 +386,18 @@ struct affine proof_stays(struct proof_state *e, const struct proof_insn *i)
         (i->sign & STAYS_SUB && end > i->imm))
         return proof_opaque(e, i->bits, false, PROOF_WHY_CARRIED);
     return proof_within(e, (struct affine_range){.lo = 0, .hi = end});
+}
+
+// By induction each value is at most `most`, and one step more fits: it is compared exactly, and kept if it is
+// at most imm. With a test for equality, values above imm would go on for ever.
+struct affine proof_turns(struct proof_state *e, const struct proof_insn *i)
+{
+    struct affine_range r = affine_bound(&e->s, e->forms[i->a], proof_here(e));
+    affine_wide most = r.hi > i->imm ? r.hi : i->imm;
+    affine_wide end = ((affine_wide)1 << (i->bits - (i->sign & TURNS_SIGNED))) - 1;
+    if (r.soft || most + i->c > end || (i->sign & TURNS_NE && r.hi > i->imm))
+        return proof_opaque(e, i->bits, i->sign & TURNS_SIGNED, PROOF_WHY_CARRIED);
+    return proof_within(e, (struct affine_range){.lo = r.lo < 0 ? r.lo : 0, .hi = most});
 }
 
 // By induction no value wraps around: one that passed the test is at most `last`, and c times it,

@@ -121,6 +121,9 @@ static bool insn_valid(const struct proof *p, uint32_t at, const struct proof_in
     case PROOF_STAYS:
         return i->bits >= 8 && i->bits <= 64 && i->sign <= (STAYS_XOR | STAYS_SUB) && i->imm >= 0 &&
                i->imm <= INT32_MAX;
+    case PROOF_TURNS:
+        return i->bits >= 8 && i->bits <= 64 && i->sign <= (TURNS_SIGNED | TURNS_NE) && i->imm >= 0 &&
+               i->imm <= INT32_MAX && i->c >= 1 && i->c <= 1 << 16 && (i->c == 1 || !(i->sign & TURNS_NE));
     case PROOF_GROWS:
         return i->bits >= 8 && i->bits <= 64 && i->sign <= 1 && i->c >= 2 && i->c <= 1 << 16 &&
                (i->imm & ~(int64_t)(GROWS_LE | GROWS_NEW)) == 0;

@@ -34,6 +34,18 @@
     "setp.eq.s32 %p2, %r9, 0; @%p2 bra END;\nmov.u32 %r10, %i;\nLOOP: " STORE(                               \
         "%r10") "add.s32 %r10, %r10, 128; add.s32 %r9, %r9, -1; setp.ne.s32 %p3, %r9, 0; @%p3 bra LOOP;\n"
 
+// A loop of which each round is four of a step of m, behind one, two or three single rounds that follow the
+// last bits of the number of all rounds. FIRST is what that number, %r4, is divided by; NEXT what a single
+// round adds; MOVED what the loop adds. Each access is the last one of its round.
+#define UNROLLED(first, next, moved)                                                                      \
+    "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\nnot.b32 %r3, %i; add.s32 %r3, %r3, %n; " first               \
+    " add.s32 %r5, %r4, 1; and.b32 %r6, %r5, 3;\nmov.u32 %r7, %i; setp.eq.s32 %p2, %r6, 0; @%p2 bra M;\n" \
+    "add.s32 %r7, %i, %m; setp.eq.s32 %p3, %r6, 1; @%p3 bra M;\n"                                         \
+    "add.s32 %r7, %r7, " next "; setp.eq.s32 %p4, %r6, 2; @%p4 bra M;\nadd.s32 %r7, %r7, %m;\n"           \
+    "M: setp.lt.u32 %p5, %r4, 3; @%p5 bra END; mul.lo.s32 %r9, %m, 3; shl.b32 %r10, %m, 2;\n"             \
+    "LOOP: add.s32 %r8, %r7, %r9;\n" STORE("%r8") "add.s32 %r7, %r7, " moved                              \
+                                                  "; setp.lt.s32 %p6, %r7, %n; @%p6 bra LOOP;\n"
+
 // A loop of n rounds in which %r10 goes from one stage to the next.
 #define STAGE(start, next)                                                 \
     "mov.u32 %r10, " start "; mov.u32 %r12, 0;\nLOOP: " STORE("%r10") next \
@@ -61,6 +73,45 @@ static const struct row rows[] = {
     {"rounds before an unrolled loop", ROUNDS("128"), 3, 128, 300, 0, 0, BOUNDED, 0, 1199},
     {"one round too many", ROUNDS("256"), 3, 128, 300, 0, 0, BOUNDED, 0, 2047},
     {"rounds whose number wraps", ROUNDS("128"), 1 << 24, 128, INT32_MAX - 50, 0, 0, UNKNOWN(WRAPS)},
+    {"unrolled loop behind single rounds", UNROLLED("div.u32 %r4, %r3, %m;", "%m", "%r10"), 1, 32, 1000, 32,
+     0, BOUNDED, 384, 3999},
+    {"unrolled loop with a step of 1", UNROLLED("div.u32 %r4, %r3, %m;", "%m", "%r10"), 1, 32, 1000, 1, 0,
+     BOUNDED, 12, 3999},
+    {"unrolled loop behind single rounds of another step", UNROLLED("div.u32 %r4, %r3, %m;", "3", "%r10"), 1,
+     32, 1000, 32, 0, BOUNDED, 384, 4363},
+    {"unrolled loop, its rounds divided by another number", UNROLLED("shr.u32 %r4, %r3, 6;", "%m", "%r10"), 1,
+     32, 1000, 32, 0, BOUNDED, 384, 4095},
+    {"unrolled loop that goes on by less", UNROLLED("div.u32 %r4, %r3, %m;", "%m", "%m"), 1, 32, 1000, 32, 0,
+     BOUNDED, 384, 4383},
+    {"choice by a number that is known on one way only",
+     "and.b32 %r6, %i, 3; mov.u32 %r7, 0; setp.eq.s32 %p1, %r6, 3; @%p1 bra M; mov.u32 %r7, 30;\n"
+     "M: setp.lt.s32 %p2, %r6, 2; @%p2 bra END;\n" STORE("%r7"),
+     1, 32, 0, 0, 0, BOUNDED, 0, 123},
+    {"quotient that a guard makes small, and without the guard",
+     "setp.ge.s32 %p1, %i, %n; @%p1 bra M; shr.s32 %r4, %i, 2;\n" STORE(
+         "%r4") "M: shr.s32 %r5, %i, 2;\n" STORE("%r5"),
+     1, 64, 10, 0, 0, BOUNDED, 0, 63},
+    {"stage that starts again",
+     STAGE("-1", "add.s32 %r13, %r10, 1; setp.gt.s32 %p1, %r13, 2; selp.b32 %r10, 0, %r13, %p1;"), 1, 32, 50,
+     0, 0, BOUNDED, -4, 11},
+    {"stage that starts again, by another comparison",
+     STAGE("%i", "add.s32 %r13, %r10, 3; setp.lt.u32 %p1, %r13, 9; selp.b32 %r10, %r13, 0, %p1;"), 1, 8, 50,
+     0, 0, BOUNDED, 0, 35},
+    {"stage that starts again if it is equal",
+     STAGE("0", "add.s32 %r13, %r10, 1; setp.eq.s32 %p1, %r13, 3; selp.b32 %r10, 0, %r13, %p1;"), 1, 32, 50,
+     0, 0, BOUNDED, 0, 11},
+    {"stage that starts above the number it is compared with",
+     STAGE("5", "add.s32 %r13, %r10, 1; setp.eq.s32 %p1, %r13, 3; selp.b32 %r10, 0, %r13, %p1;"), 1, 32, 50,
+     0, 0, UNKNOWN(CARRIED)},
+    {"stage that goes on above the limit",
+     STAGE("0", "add.s32 %r13, %r10, 1; setp.gt.s32 %p1, %r13, 2; selp.b32 %r10, %r13, 0, %p1;"), 1, 32, 50,
+     0, 0, UNKNOWN(CARRIED)},
+    {"stage of which another value is compared",
+     STAGE("0", "add.s32 %r13, %r10, 1; setp.gt.s32 %p1, %r10, 2; selp.b32 %r10, 0, %r13, %p1;"), 1, 32, 50,
+     0, 0, UNKNOWN(CARRIED)},
+    {"stage that wraps around before it is compared",
+     STAGE("%n", "add.s32 %r13, %r10, 1; setp.gt.s32 %p1, %r13, 2; selp.b32 %r10, 0, %r13, %p1;"), 1, 32,
+     INT32_MAX, 0, 0, UNKNOWN(CARRIED)},
     {"smaller one of two, divided",  // at most 255 / 4, and at least 0 / 4
      "min.s32 %r3, %i, %n; shr.s32 %r4, %r3, 2; setp.lt.s32 %p1, %r3, 0; @%p1 bra END;\n" STORE("%r4"), 4,
      256, 255, 0, 0, BOUNDED, 0, 255},

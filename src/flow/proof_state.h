@@ -53,6 +53,7 @@ struct affine proof_merge(struct proof_state *e, const struct proof_insn *i, con
 void proof_loop(struct proof_state *e, uint32_t at);
 struct affine proof_shrinks(struct proof_state *e, const struct proof_insn *i);
 struct affine proof_stays(struct proof_state *e, const struct proof_insn *i);
+struct affine proof_turns(struct proof_state *e, const struct proof_insn *i);
 struct affine proof_grows(struct proof_state *e, const struct proof_insn *i);
 struct affine proof_steps(struct proof_state *e, const struct proof_insn *i);
 

@@ -204,9 +204,10 @@ static struct affine quotient_symbol(struct proof_state *e, struct affine f, int
     x.hi = kind == AFFINE_FLOOR ? (int64_t)floor_div(r.hi, d) : (int64_t)(r.hi / d);
     x.block = affine_block(s, f);
     x.facts = PROOF_NONE;
-    // The range of f holds here only: a symbol that others find must not keep it.
+    // The range of f holds here only: a symbol that others find must not keep it, but may keep what holds
+    // wherever it exists.
     if (r.facts) {
-        struct affine_range all = affine_box(s, f);
+        struct affine_range all = affine_bound(s, f, (struct affine_place){x.block, PROOF_NONE});
         if (!proof_fits(all.lo) || !proof_fits(all.hi))
             return proof_opaque(e, 0, true, all.reason ? all.reason : PROOF_WHY_WRAPS);
         x.lo = kind == AFFINE_FLOOR ? (int64_t)floor_div(all.lo, d) : (int64_t)(all.lo / d);
@@ -271,8 +272,10 @@ static struct affine quotient_of_rest(struct proof_state *e, struct affine rest,
         r = bound(e, rest);
         low = floor_div(r.lo, d);
     }
-    if (proof_fits(r.lo) && proof_fits(r.hi) && low == floor_div(r.hi, d))
+    if (proof_fits(r.lo) && proof_fits(r.hi) && low == floor_div(r.hi, d)) {
+        keep_cases(e, rest, &r);
         return affine_const((int64_t)low);
+    }
     // floor((g*y + c) / (g*n)) == floor(y / n) for 0 <= c < g, since floor(floor(z) / n) == floor(z / n).
     uint64_t g = affine_content(&e->s, rest, (uint64_t)d);
     if (g > 1 && g < (uint64_t)d && divide_exactly(e, rest, (int64_t)g, &part))

@@ -8,14 +8,23 @@
 // STAYS: each way around flips bits, subtracts the value from a number, masks it, takes its remainder, sets a
 // number or keeps it: stages of a pipeline.
 //
+// TURNS: each way around adds the same number and sets 0 if the sum is above a limit, or keeps the value: stages
+// of a pipeline, too.
+//
 // GROWS: each way around multiplies the value by the same number, and a test that every round passes compares
 // it, or its next value, with a limit that does not change in the loop.
 #include "flow/ranges_build.h"
 
 enum { MOST_FACTOR = 1 << 16, MOST_MOVES = 8 };
 
+struct turn {
+    int64_t most, step;  // step: 0 until known
+    uint8_t sign;        // TURNS_SIGNED ...
+};
+
 struct carried {
-    enum proof_op how;    // SHRINKS, STAYS, GROWS
+    enum proof_op how;    // SHRINKS, STAYS, TURNS, GROWS
+    struct turn turn;     // TURNS
     int64_t most, least;  // STAYS: the greatest number, and the least one that the value is subtracted from
     uint8_t ways;         // STAYS_XOR ...
     int sign;             // SHRINKS: whether its shifts are signed
@@ -161,6 +170,52 @@ static bool stays(struct ranges_build *b, uint32_t loop, uint32_t value, uint32_
     return true;
 }
 
+// Finds what a value is that is `next` if a comparison of `next` lets it, else 0.
+static bool find_turn(struct ranges_build *b, uint32_t loop, const struct ptx_stmt *s, uint32_t at,
+                      uint32_t *next, struct turn *t)
+{
+    int64_t c;
+    bool first = ranges_constant(s, 2, &c) && !c;  // the value is kept if the predicate holds
+    const struct ptx_operand *pred = ptx_operand(s, 3);
+    struct ranges_compare of;
+    if ((!first && (!ranges_constant(s, 1, &c) || c)) || !pred || pred->kind != PTX_REG || ptx_operand(s, 4))
+        return false;
+    uint32_t p = ranges_read(b, at, pred->id);
+    *next = ranges_moving(b, loop, at, ptx_operand(s, first ? 1 : 2));
+    if (p == REACH_NONE || *next == REACH_NONE || !ranges_compared(b, loop, p, first != pred->negated, &of) ||
+        of.limit->kind != PTX_IMM || of.bits != width(b, *next) || of.left != *next ||
+        (of.relation != PROOF_LT && of.relation != PROOF_LE && of.relation != PROOF_NE))
+        return false;
+    t->most = of.limit->value - (of.relation != PROOF_LE);
+    t->sign = (of.sign ? TURNS_SIGNED : 0) | (of.relation == PROOF_NE ? TURNS_NE : 0);
+    return of.limit->value >= 0 && t->most >= 0 && t->most <= INT32_MAX;
+}
+
+// Whether a value is the joined one and a step more, or 0 if that is too much, or the joined one.
+static bool turns(struct ranges_build *b, uint32_t loop, uint32_t value, uint32_t join, struct turn *all)
+{
+    struct turn t = {0};
+    uint32_t next;
+    if (value == join)
+        return true;
+    const struct ptx_stmt *s = maker(b, loop, &value);
+    if (value == join)
+        return true;
+    if (!s || s->form->id != PTX_OP_SELP || s->guard != PTX_NONE || width(b, value) != width(b, join) ||
+        ptx_type_bits((enum ptx_type)s->form->types[0]) != width(b, join) ||
+        !find_turn(b, loop, s, place_of(b, value), &next, &t))
+        return false;
+    s = maker(b, loop, &next);
+    if (!s || s->form->id != PTX_OP_ADD || s->guard != PTX_NONE || width(b, next) != width(b, join) ||
+        ptx_type_bits((enum ptx_type)s->form->types[0]) != width(b, join) ||
+        !ranges_constant(s, 2, &t.step) || t.step < 1 || t.step > MOST_FACTOR ||
+        (t.step > 1 && t.sign & TURNS_NE) || !is_value(b, loop, place_of(b, next), ptx_operand(s, 1), join))
+        return false;
+    bool same = !all->step || (all->step == t.step && all->most == t.most && all->sign == t.sign);
+    *all = t;
+    return same;
+}
+
 // Finds the number that a value is the joined one times. The width of all products is that of the register.
 static bool multiplied(struct ranges_build *b, uint32_t loop, uint32_t value, uint32_t join, uint32_t *factor)
 {
@@ -211,7 +266,7 @@ static bool understand(struct ranges_build *b, uint32_t loop, uint32_t join, str
 {
     const struct reach_value *v = &b->reach->value.items[join];
     struct graph_nodes preds = graph_pred(b->cfg->graph, v->place);
-    bool smaller = true, same = true, larger = true;
+    bool smaller = true, same = true, larger = true, round = true;
     *c = (struct carried){.sign = -1, .least = INT64_MAX};
     for (uint32_t i = 0; i < preds.n; i++) {
         uint32_t in = b->reach->input.items[v->input + i], factor;
@@ -221,14 +276,16 @@ static bool understand(struct ranges_build *b, uint32_t loop, uint32_t join, str
             return false;
         smaller = smaller && shrinks(b, loop, in, join, &c->sign);
         same = same && stays(b, loop, in, join, c);
+        round = round && turns(b, loop, in, join, &c->turn);
         larger = larger && multiplied(b, loop, in, join, &factor) && factor > 1 &&
                  (!c->factor || c->factor == factor);
         c->factor = larger ? factor : 0;
     }
     // Each number that the value is subtracted from is at least what the value may be.
     same = same && c->least >= c->most;
-    c->how = smaller ? PROOF_SHRINKS : same ? PROOF_STAYS : PROOF_GROWS;
-    return smaller || same || (larger && c->factor > 1 && find_test(b, loop, join, c));
+    round = round && c->turn.step;
+    c->how = smaller ? PROOF_SHRINKS : same ? PROOF_STAYS : round ? PROOF_TURNS : PROOF_GROWS;
+    return smaller || same || round || (larger && c->factor > 1 && find_test(b, loop, join, c));
 }
 
 bool ranges_need_carried(struct ranges_build *b, uint32_t loop, uint32_t join)
@@ -253,6 +310,15 @@ uint32_t ranges_carried(struct ranges_build *b, uint32_t loop, uint32_t join)
                                                   .sign = c.ways,
                                                   .a = ranges_extend(b, ranges_merge(b, join), bits, false),
                                                   .imm = c.most});
+    if (c.how == PROOF_TURNS) {
+        bool sign = c.turn.sign & TURNS_SIGNED;
+        return ranges_emit(b, (struct proof_insn){.op = PROOF_TURNS,
+                                                  .bits = (uint8_t)bits,
+                                                  .sign = c.turn.sign,
+                                                  .a = ranges_extend(b, ranges_merge(b, join), bits, sign),
+                                                  .c = (uint32_t)c.turn.step,
+                                                  .imm = c.turn.most});
+    }
     if (c.how == PROOF_SHRINKS) {
         uint32_t from = ranges_extend(b, ranges_merge(b, join), bits, c.sign == 1);
         return ranges_emit(b, (struct proof_insn){.op = PROOF_SHRINKS, .a = from});

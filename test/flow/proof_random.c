@@ -388,7 +388,20 @@ static void use_fuel(void)
 static void advance(char kind, int bits, int i, bool rising, int step)
 {
     int t = g.nr;
-    switch (below(14)) {
+    switch (below(15)) {
+    case 14:  // starts again where it comes to a limit
+        if (bits == 32) {
+            static const char *const of[] = {"gt", "ge", "eq", "lt", "le", "ne"};
+            unsigned which = below(6);
+            int p = g.np++, next = g.nr++;
+            bool zero = (which < 3) == (below(8) > 0);
+            both("add.s32 %%r%d, %%r%d, %d;\nsetp.%s.%s32 %%p%d, %%r%d, %d;\n", next, i, step, of[which],
+                 sign(), p, below(10) ? next : i, (int)below(12));
+            both(zero ? "selp.b32 %%r%d, 0, %%r%d, %%p%d;\n" : "selp.b32 %%r%d, %%r%d, 0, %%p%d;\n", i, next,
+                 p);
+            return;
+        }
+        // fallthrough
     case 12:
         both(below(2) ? "xor.b%d %%%c%d, %%%c%d, %d;\n" : "and.b%d %%%c%d, %%%c%d, %d;\n", bits, kind, i,
              kind, i, (int)below(below(2) ? 2 : 70));
@@ -502,6 +515,52 @@ static void remainder_loop(int depth)
     offer(&g.r, i);
 }
 
+// Single rounds one after the other, each left if the remainder says that it was the last, and an unrolled loop
+// behind them. Now and then some of it is wrong.
+static void unrolled_loop(void)
+{
+    int top = g.nlabels++, middle = g.nlabels++, end = g.nlabels++, pred = g.np++, i = g.nr++,
+        limit = pick(&g.r);
+    int from = pick(&g.r), count = g.nr++, rest = g.nr++, step = below(2) ? 1 : 1 + (int)below(70);
+    int times = below(6) ? step : 1 + (int)below(70);
+    if (below(4))
+        both("min.s32 %%r%d, %%r%d, %d;\n", limit = g.nr++, pick(&g.r), 1 + (int)below(3000));
+    if (below(8))
+        both("setp.ge.s32 %%p%d, %%r%d, %%r%d;\n@%%p%d bra L%d;\n", pred, from, limit, pred, end);
+    both("sub.s32 %%r%d, %%r%d, %%r%d;\nadd.s32 %%r%d, %%r%d, %d;\ndiv.u32 %%r%d, %%r%d, %d;\n", count, limit,
+         from, count, count, below(6) ? -1 : (int)below(9) - 4, count, count, times);
+    both("add.s32 %%r%d, %%r%d, %d;\nand.b32 %%r%d, %%r%d, 3;\nmov.u32 %%r%d, %%r%d;\n", rest, count,
+         below(6) ? 1 : (int)below(4), rest, rest, i, from);
+    for (int k = 0; k < 3; k++) {
+        both("setp.eq.s32 %%p%d, %%r%d, %d;\n@%%p%d bra L%d;\n", pred, rest, below(12) ? k : (int)below(4),
+             pred, middle);
+        struct marks m = mark();
+        for (int n = 0; n < 8; n++)
+            offer(&g.r, i);
+        if (!below(3))
+            access_memory();
+        release(m);
+        both("add.s32 %%r%d, %%r%d, %d;\n", i, i, below(12) ? step : (int)below(70));
+    }
+    both("L%d:\n", middle);
+    if (below(6))
+        both("setp.lt.u32 %%p%d, %%r%d, %d;\n@%%p%d bra L%d;\n", pred, count, below(6) ? 3 : (int)below(5),
+             pred, end);
+    both("L%d:\n", top);
+    use_fuel();
+    for (int k = 0; k < 4; k++) {
+        struct marks m = mark();
+        for (int n = 0; n < 8; n++)
+            offer(&g.r, i);
+        if (below(2))
+            access_memory();
+        release(m);
+        both("add.s32 %%r%d, %%r%d, %d;\n", i, i, step);
+    }
+    both("setp.lt.s32 %%p%d, %%r%d, %%r%d;\n@%%p%d bra L%d;\nL%d:\n", pred, i, limit, pred, top, end);
+    offer(&g.r, i);
+}
+
 static void statements(int n, int depth)
 {
     for (int k = 0; k < n && g.budget > 0; k++) {
@@ -517,8 +576,10 @@ static void statements(int n, int depth)
         case 4:
             if (depth > 0 && below(4))
                 loop(depth);
-            else if (depth > 0)
+            else if (depth > 0 && below(2))
                 remainder_loop(depth);
+            else if (depth > 0)
+                unrolled_loop();
             break;
         case 5: predicate(); break;
         case 6: value64(); break;
