@@ -456,6 +456,11 @@ static const struct row rows[] = {
      64, 0, 0, 0, BOUNDED, 0, 255},
     {"variable by name", "st.global.u32 [table+12], %r1;\n", 1, 64, 0, 0, 0, BOUNDED, 12, 15},
     {"loaded index", "ld.global.u32 %r5, [%a];\n" STORE("%r5"), 1, 64, 0, 0, 0, UNKNOWN(LOADED_INDEX)},
+    {"loaded digit", "ld.global.u32 %r5, [%a]; shr.u32 %r6, %r5, %n; and.b32 %r7, %r6, 255;\n" STORE("%r7"),
+     1, 64, 16, 0, 0, BOUNDED, 0, 1023},
+    {"loaded digit, the last one",  // the mask leaves out no bit
+     "ld.global.u32 %r5, [%a]; shr.u32 %r6, %r5, %n; and.b32 %r7, %r6, 255;\n" STORE("%r7"), 1, 64, 24, 0, 0,
+     BOUNDED, 0, 1023},
     {"loaded byte", "ld.global.u8 %r5, [%a];\n" STORE("%r5"), 1, 64, 0, 0, 0, BOUNDED, 0, 1023},
     {"loaded index, checked",
      "ld.global.u32 %r5, [%a]; setp.ge.u32 %p1, %r5, %n; @%p1 bra END;\n" STORE_U("%r5"), 1, 64, 100, 0, 0,

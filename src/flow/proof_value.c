@@ -361,6 +361,18 @@ static struct affine remainder_of(struct proof_state *e, struct affine a, struct
 
 // --- bits --------------------------------------------------------------------------------------------------
 
+// A value of `len` bits that a mask has passed: a bound that was only its type's is now one that is meant.
+static struct affine meant(struct proof_state *e, struct affine f, unsigned len)
+{
+    struct affine_range r = bound(e, f);
+    if (!r.soft || r.lo < 0 || r.hi >= (affine_wide)1 << len)
+        return f;
+    struct affine q = proof_within(e, (struct affine_range){.lo = r.lo, .hi = r.hi});
+    fact_here(e, 1, q, -1, f);
+    fact_here(e, 1, f, -1, q);
+    return q;
+}
+
 // Bits pos to pos + len - 1 of any number congruent to f modulo 2^(pos + len).
 static struct affine field(struct proof_state *e, struct affine f, unsigned pos, unsigned len)
 {
@@ -368,6 +380,8 @@ static struct affine field(struct proof_state *e, struct affine f, unsigned pos,
     if (pos + len > 62)
         return proof_opaque(e, len, false, PROOF_WHY_BITS);
     struct affine low = quotient(e, f, 1LL << pos), high = quotient(e, f, 1LL << (pos + len));
+    if (affine_is_const(high) && high.c == 0)
+        return meant(e, low, len);
     return add(e, low, -1, product(e, affine_const(1LL << len), high));
 }
 
