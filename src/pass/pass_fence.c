@@ -389,8 +389,10 @@ static int plan_variants(struct fencing *k)
     k->variants = ARENA_ARRAY(&c->m->arena, struct ptx_func *, n + 1u);
     k->bare = ARENA_ARRAY(&c->m->arena, bool, n + 1u);
     k->locals = ARENA_ARRAY(&c->m->arena, fence_locals, n + 1u);
-    if (!k->plans || !k->variants || !k->bare || !k->locals)
+    k->variables = ARENA_ARRAY(&c->m->arena, fence_variables, n + 1u);
+    if (!k->plans || !k->variants || !k->bare || !k->locals || !k->variables)
         return -ENOMEM;
+    memset(k->variables, 0, (n + 1u) * sizeof *k->variables);
     memset(k->plans, 0, (n + 1u) * sizeof *k->plans);
     memset(k->locals, 0, (n + 1u) * sizeof *k->locals);
     memset(k->variants, 0, (n + 1u) * sizeof *k->variants);
@@ -399,6 +401,7 @@ static int plan_variants(struct fencing *k)
         struct pass_check_kernel row = {.proof = STR("")};
         err = fence_find_masked(k, i, &k->plans[i]);
         err = err ? err : fence_find_locals(k, i, &k->locals[i]);
+        err = err ? err : fence_find_variables(k, i, &k->variables[i]);
         err = err ? err : fence_find_bare(k, i, &row);
         k->bare[i] = row.proved == PASS_CHECK_BARE;
         if (!err && (k->plans[i].len || k->bare[i]))
@@ -449,6 +452,8 @@ static int fence(struct pass_context *c, bool modulo, bool watchdog)
         vec_free(&k.plans[i]);
     for (uint32_t i = 0; k.locals && i < c->result->nfuncs; i++)
         vec_free(&k.locals[i]);
+    for (uint32_t i = 0; k.variables && i < c->result->nfuncs; i++)
+        vec_free(&k.variables[i]);
     vec_free(&k.shapes);
     vec_free(&k.all.sites);
     vec_free(&k.all.kernels);

@@ -97,12 +97,18 @@ static int new_site(struct fence_func *k, uint32_t at, const struct ptx_mem *mem
     return check_site(&k->site, &a, site);
 }
 
-// Sets k->bad if the pointer is outside of the partition or the access is not aligned, and is to be made.
-static void compare(struct fence_func *k, uint32_t at, uint32_t to, int64_t offset, uint32_t align)
+// Sets k->bad if the pointer is outside of the partition, or of the variable that it was made from, or the
+// access is not aligned, and is to be made.
+static void compare(struct fence_func *k, uint32_t at, uint32_t to, int64_t offset, uint32_t align,
+                    uint32_t variable, uint32_t width)
 {
     const struct ptx_stmt *s = &k->f->stmts[at];
-    BEFORE(k, at, "mov.b64 {%0, %1}, %2;\nxor.b32 %3, %1, %4;\nand.b32 %3, %3, %5;", edit_reg(k->low),
-           edit_reg(k->high), edit_reg(to), edit_reg(k->bits), edit_reg(k->base), edit_reg(k->outside));
+    BEFORE(k, at, "mov.b64 {%0, %1}, %2;", edit_reg(k->low), edit_reg(k->high), edit_reg(to));
+    if (variable != PTX_NONE)
+        fence_compare_variable(k, at, variable, to, offset, width);
+    else
+        BEFORE(k, at, "xor.b32 %0, %1, %2;\nand.b32 %0, %0, %3;", edit_reg(k->bits), edit_reg(k->high),
+               edit_reg(k->base), edit_reg(k->outside));
     if (align > 1 && offset % align)
         BEFORE(k, at, "add.s32 %0, %0, %1;", edit_reg(k->low), edit_imm(offset % align));
     if (align > 1)
@@ -199,7 +205,7 @@ static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *me
         return err;
     unsigned flags = fence_flags(mem, align);
     int64_t offset = load_pointer(k, at, mem->addr, to);
-    compare(k, at, to, offset, align);
+    compare(k, at, to, offset, align, fence_variable_at(k, at, number), width);
     uint32_t inside = edit_new_label(k->k->all.c->edit);
     bool wide = fence_is_wide(mem);
     uint64_t what = wide ? KFENCE_WHAT(site, 0, flags | KFENCE_WIDE) : KFENCE_WHAT(site, width, flags);
@@ -315,6 +321,7 @@ int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fe
                            .f = f,
                            .plan = plan,
                            .locals = &all->locals[index],
+                           .variables = &all->variables[index],
                            .deep = all->deep[index],
                            .frame = PTX_NONE};
     k.site = (struct check_func){.k = &all->all, .f = k.f, .name = c->result->funcs[index].name};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The variant of a kernel in which accesses are masked: KFENCE_PREFIX NAME. It is launched where all
 // parameters that addresses of global memory are computed from point into the partition; a right access by
-// one of them stays in its buffer, so that the mask changes nothing. Other accesses of global memory, by
-// pointers from memory or to variables, are compared as in the kernel itself.
+// one of them stays in its buffer, so that the mask changes nothing. Addresses that are made from a variable's
+// are compared with this variable (pass_fence_variable.c). Other accesses of global memory, by pointers from
+// memory, are compared as in the kernel itself.
 //
 //   a predicate notes that the upper half of the pointer is not that of an address in the partition
 //   the upper half = that of the base, if the predicate is set
@@ -53,11 +54,12 @@ static void set_align(const struct planning *p, struct fence_masked *m, const st
     if (v == REACH_NONE || mem->addr->value & ((int64_t)align - 1))
         return;
     bool follows = p->multiples.beyond[v] >= power;
-    bool aligned = m->shared && check_is_variable(root) &&
+    bool param = fence_is_of_param(m);
+    bool aligned = !param && check_is_variable(root) &&
                    multiples_of_variable(ptx_sym(p->k->all.c->m, root.id)->var) >= power;
-    if (p->multiples.own[v] >= power || (follows && (!m->shared || aligned)))
+    if (p->multiples.own[v] >= power || (follows && (param || aligned)))
         m->align = 1;
-    if (m->align == 1 && p->multiples.own[v] < power && !m->shared)
+    if (m->align == 1 && p->multiples.own[v] < power && param)
         m->asked = align;
 }
 
@@ -74,8 +76,10 @@ static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const
     unsigned bits = ptx_type_bits((enum ptx_type)ptx_reg_var(p->f, addr->id)->type);
     struct roots_of root = roots_address(p->roots, at, addr);
     bool shared = ptx_space_is((enum ptx_space)mem->space) == PTX_SPACE_SHARED;
+    uint32_t variable = fence_variable_of(p->roots, root, mem);
+    bool rooted = root.kind == ROOTS_PARAM || variable != PTX_NONE;
     if (shared ? bits != 32 || mem->bytes > FENCE_MOST_SHARED
-               : bits != 64 || root.kind != ROOTS_PARAM || rows || fence_is_shared(mem))
+               : bits != 64 || !rooted || rows || fence_is_shared(mem))
         return false;
     *m = (struct fence_masked){.stmt = at,
                                .row = row,
@@ -84,9 +88,10 @@ static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const
                                .width = mem->bytes ? (int32_t)mem->bytes : 1,
                                .offset = root.id,
                                .shared = shared,
+                               .variable = variable,
                                .lanes = rows && mem->lanes < 32 ? mem->lanes : 0};
     set_align(p, m, mem, root);
-    return true;
+    return variable == PTX_NONE || m->align == 1;
 }
 
 static int plan_stmt(struct planning *p, uint32_t at)
@@ -157,7 +162,7 @@ int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan,
         kernel.params[i] = (struct pass_check_param){(uint32_t)at, (uint32_t)ptx_var_size(&f->params[i])};
     }
     for (size_t i = 0; i < plan->len; i++) {
-        if (plan->items[i].shared)
+        if (!fence_is_of_param(&plan->items[i]))
             continue;
         struct pass_check_pair *pair = pair_of(&kernel.full, plan->items[i].offset);
         pair->align = plan->items[i].asked > pair->align ? plan->items[i].asked : pair->align;
@@ -187,6 +192,11 @@ static void note(struct fence_func *k, const struct fence_masked *m, enum fence_
     else if (!all)
         made = edit_guard(s);
     BEFORE(k, m->stmt, all ? text : guarded, edit_reg(k->noted[which]), edit_reg(reg), given, made);
+}
+
+void fence_note_above(struct fence_func *k, const struct fence_masked *m, uint32_t reg, uint64_t number)
+{
+    note(k, m, FENCE_MASKED, GUARDED("setp.gt.or.u64 %0, %1, %2, %0;"), reg, edit_imm((int64_t)number));
 }
 
 // Makes a register of 32 bits a multiple of the width.
@@ -282,8 +292,9 @@ static void mask_shared(struct fence_func *k, const struct fence_masked *m, cons
 
 void fence_mask(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem)
 {
+    bool variable = m->variable != PTX_NONE;
     if (m->masks || m->aligns)
-        (m->shared ? mask_shared : mask_global)(k, m, mem);
+        (variable ? fence_mask_variable : m->shared ? mask_shared : mask_global)(k, m, mem);
 }
 
 // --- the ends of a variant ---------------------------------------------------------------------------------

@@ -28,9 +28,11 @@ _Static_assert((uint64_t)STEPS *STEP + KFENCE_OFFSET < KFENCE_ZONE, "sinks are a
 
 // What is known of a register.
 struct state {
-    uint8_t near;       // the pointer is at most STEPS - near steps beside the partition; 0: unknown
-    uint8_t power;      // a multiple of 2^power
-    int16_t low, high;  // bytes [low, high) from it on are in the block's shared memory, if low < high
+    uint8_t near;   // the pointer is at most STEPS - near steps beside the partition; 0: unknown
+    uint8_t power;  // a multiple of 2^power
+    // Bytes [low, high) from it on are in the block's shared memory, or in a variable of the module in global
+    // memory if the register has 64 bits, if low < high.
+    int16_t low, high;
 };
 static const struct state nothing = {.low = INT16_MAX, .high = INT16_MIN};
 
@@ -95,13 +97,13 @@ static struct state add_operand(struct state to, const struct ptx_operand *o, bo
     return number && o->value < STEP && o->value > -STEP ? add(to, negative ? -o->value : o->value) : nothing;
 }
 
-// The address of a variable in shared memory.
-static struct state of_variable(const struct solving *s, const struct ptx_operand *o)
+// The address of a variable in shared memory, if it has 32 bits, or in global memory.
+static struct state of_variable(const struct solving *s, const struct ptx_operand *o, unsigned bits)
 {
     const struct ptx_sym *sym = ptx_sym_behind_alias(s->m, o->id);
-    bool shared =
-        sym->kind == PTX_SYM_VAR && ptx_space_is((enum ptx_space)sym->var->space) == PTX_SPACE_SHARED;
-    uint64_t size = shared ? ptx_var_size(sym->var) : 0;
+    bool shared = bits == 32 && sym->kind == PTX_SYM_VAR &&
+                  ptx_space_is((enum ptx_space)sym->var->space) == PTX_SPACE_SHARED;
+    uint64_t size = shared ? ptx_var_size(sym->var) : bits == 64 ? fence_variable_bytes(s->m, o->id) : 0;
     struct state all = nothing;
     if (o->value < 0 || o->value >= (int64_t)size)
         return nothing;
@@ -124,7 +126,8 @@ static bool is_parameter(const struct solving *s, const struct ptx_stmt *stmt)
         !roots_param_offset(s->f, addr->id, &offset))
         return false;
     for (size_t i = 0; i < s->plan->len; i++)
-        if (!s->plan->items[i].shared && s->plan->items[i].offset == offset + (uint64_t)addr->value)
+        if (fence_is_of_param(&s->plan->items[i]) &&
+            s->plan->items[i].offset == offset + (uint64_t)addr->value)
             return true;
     return false;
 }
@@ -143,8 +146,8 @@ static struct state written(const struct solving *s, const struct ptx_stmt *stmt
     parameter.near = STEPS;
     switch (form->id) {
     case PTX_OP_MOV:
-        if (a->kind == PTX_SYM && bits == 32)
-            return of_variable(s, a);
+        if (a->kind == PTX_SYM && same)
+            return of_variable(s, a, bits);
         return same ? state_of(s, a) : nothing;
     case PTX_OP_CVTA: return same && global ? state_of(s, a) : nothing;
     case PTX_OP_ADD:
@@ -205,7 +208,7 @@ static void look_shared(const struct ptx_stmt *stmt, struct fence_masked *m, int
 static void look_access(struct solving *s, struct fence_masked *m)
 {
     struct state *now = &s->now[s->number[regs_index(s->regs, m->reg)]];
-    if (m->shared)
+    if (!fence_is_of_param(m))
         look_shared(&s->f->stmts[m->stmt], m, m->start, now);
     else
         look_global(&s->f->stmts[m->stmt], m, m->start, now);
@@ -220,8 +223,10 @@ static void find_group(const struct solving *s, size_t first)
     uint32_t reg = regs_index(s->regs, m->reg);
     m->low = m->start;
     m->high = m->start + m->width;
-    if (!m->shared || !is_certain(&s->f->stmts[m->stmt], m))
+    if (fence_is_of_param(m) || !is_certain(&s->f->stmts[m->stmt], m))
         return;
+    uint64_t bytes = m->shared ? MOST_SPAN : fence_variable_bytes(s->m, m->variable);
+    int32_t most = bytes < MOST_SPAN ? (int32_t)bytes : MOST_SPAN;
     size_t next = first + 1;
     for (uint32_t at = m->stmt; at < block->last && at - m->stmt < MOST_AHEAD; at++) {
         const struct ptx_stmt *stmt = &s->f->stmts[at];
@@ -229,7 +234,8 @@ static void find_group(const struct solving *s, size_t first)
             const struct fence_masked *n = &s->plan->items[next];
             int32_t low = n->start < m->low ? n->start : m->low;
             int32_t high = n->start + n->width > m->high ? n->start + n->width : m->high;
-            if (!n->shared || n->reg != m->reg || !is_certain(stmt, n) || high - low > MOST_SPAN)
+            if (n->shared != m->shared || n->variable != m->variable || n->reg != m->reg ||
+                !is_certain(stmt, n) || high - low > most)
                 continue;
             m->low = low;
             m->high = high;

@@ -26,12 +26,19 @@ struct fence_masked {
     uint32_t offset;  // global: of the parameter
     uint32_t asked;   // and what that must be a multiple of
     bool shared;
+    uint32_t variable;  // the access is meant for this variable of the module in global memory; PTX_NONE
     uint8_t lanes;      // only lanes below make the access; 0: all
-    int32_t low, high;  // shared: bytes from the register on that are compared
+    int32_t low, high;  // shared, or of a variable: bytes from the register on that are compared
     // By pass_fence_near.c: what code the access needs, and whether that may change the register itself.
     bool masks, aligns, in_place;
 };
 typedef VEC(struct fence_masked) fence_plan;
+
+// Returns whether the address is made from a parameter, at which the host looks.
+static inline bool fence_is_of_param(const struct fence_masked *m)
+{
+    return !m->shared && m->variable == PTX_NONE;
+}
 
 // An access of local memory.
 struct fence_local {
@@ -41,6 +48,14 @@ struct fence_local {
     bool inside;    // of the variable, for certain
 };
 typedef VEC(struct fence_local) fence_locals;
+
+// An access of global memory by an address that was made from that of a variable of the module.
+struct fence_variable {
+    uint32_t stmt;
+    uint32_t sym;  // of the variable
+    uint8_t row;   // of ptx_stmt_mem
+};
+typedef VEC(struct fence_variable) fence_variables;
 
 // Calls through pointers with parameters of the same sizes.
 struct fence_shape {
@@ -55,6 +70,7 @@ struct fencing {
     uint32_t find, note, shared, object, map;
     fence_plan *plans;           // by index of result->funcs
     fence_locals *locals;        // by index of result->funcs
+    fence_variables *variables;  // by index of result->funcs
     struct ptx_func **variants;  // NULL: none
     bool *bare;                  // by index of result->funcs: a copy without a fence is kept
     bool modulo;                 // variants use modulo, not a mask
@@ -86,6 +102,8 @@ struct fence_func {
     size_t next;             // item of the plan
     const fence_locals *locals;
     size_t next_local;
+    const fence_variables *variables;
+    size_t next_variable;
     bool deep;       // calls look whether the stack has room
     uint32_t frame;  // symbol of a local variable of ours; PTX_NONE: there is none
     // Registers.
@@ -125,6 +143,21 @@ int fence_find_locals(struct fencing *k, uint32_t index, fence_locals *to);
 // those.
 bool fence_local(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row, int *err);
 
+// pass_fence_variable.c: returns the bytes of a variable in global memory that every module linked with this
+// one sees as this one does; 0 for other symbols.
+uint64_t fence_variable_bytes(const struct ptx_module *m, uint32_t sym);
+// Returns the variable that the access of an address with such a root may be compared with; PTX_NONE: none.
+uint32_t fence_variable_of(const struct roots *r, struct roots_of root, const struct ptx_mem *mem);
+// Finds a function's accesses of variables. Requires that nothing has been edited.
+int fence_find_variables(struct fencing *k, uint32_t index, fence_variables *to);
+// Returns the variable that the access is compared with; PTX_NONE: none. Statements are asked for in order.
+uint32_t fence_variable_at(struct fence_func *k, uint32_t at, unsigned row);
+// Sets k->bits to 0 if the bytes from the pointer in the register `to` and the offset on are the variable's.
+void fence_compare_variable(struct fence_func *k, uint32_t at, uint32_t sym, uint32_t to, int64_t offset,
+                            uint32_t width);
+// Code for an access of the plan to a variable.
+void fence_mask_variable(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem);
+
 // pass_fence_call.c: finds out about the module's calls, before it is edited; adds functions that calls need.
 int fence_find_calls(struct fencing *k);
 int fence_add_calls(struct fencing *k);
@@ -157,6 +190,8 @@ int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan,
 // pass_fence_bare.c: finds whether a proof at the launch may show that a kernel needs no fence, and then
 // fills the proof of its row. Requires that nothing has been edited. 0 or a negative code.
 int fence_find_bare(struct fencing *k, uint32_t index, struct pass_check_kernel *row);
+// Code that notes for an access of the plan, if it is made, that the register of 64 bits is above a number.
+void fence_note_above(struct fence_func *k, const struct fence_masked *m, uint32_t reg, uint64_t number);
 // Code for an access of the plan.
 void fence_mask(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem);
 // Code at the entry and the exits of a variant.
