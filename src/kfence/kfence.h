@@ -63,7 +63,13 @@ struct kfence_module {
     uint64_t notes;    // of KFENCE_NOTES words
     uint64_t tag;      // KFENCE_TAG of the module
     uint64_t last;     // base + mask
+    // The longest piece of the module's variables with no gap between them that another variable fits into.
+    // Both ends are multiples of KFENCE_GRANULE. Kernels compare pointers that they have loaded with it before
+    // they call KFENCE_FIND.
+    uint64_t window, window_bytes;
 };
+enum { KFENCE_GRANULE = 8, KFENCE_GAP = 64 };
+_Static_assert(sizeof(struct kfence_module) > KFENCE_GAP, "the window never has a fence's own variable");
 
 // --- notes of masks ----------------------------------------------------------------------------------------
 

@@ -353,13 +353,15 @@ static int keep_result(struct fencing *k)
 }
 
 // Names the module's variables, whose addresses the host lists. They follow the module's own variable.
-static int add_variables(struct pass_context *c)
+static int add_variables(struct fencing *k)
 {
+    struct pass_context *c = k->all.c;
     const struct ptx_module *m = c->m;
     int err = pass_add_symbol(c, STR(KFENCE_VARIABLE), sizeof(struct kfence_module));
     for (uint32_t i = 0; i < m->nitems && !err; i++) {
         const struct ptx_var *v = m->items[i].kind == PTX_ITEM_VAR ? m->items[i].var : NULL;
         bool has_place = v && (v->space == PTX_SPACE_GLOBAL || v->space == PTX_SPACE_CONST);
+        k->has_window |= has_place && fence_variable_bytes(m, v->sym);
         if (has_place && v->linkage != PTX_EXTERN && ptx_var_size(v))
             err = pass_add_symbol(c, ptx_sym(m, v->sym)->name, ptx_var_size(v));
     }
@@ -420,7 +422,7 @@ static int plan_variants(struct fencing *k)
 static int rewrite(struct fencing *k)
 {
     struct pass_context *c = k->all.c;
-    int err = add_variables(c);
+    int err = add_variables(k);
     if (!err)
         err = raise_version(k);
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)

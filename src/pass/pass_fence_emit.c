@@ -205,12 +205,15 @@ static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *me
         return err;
     unsigned flags = fence_flags(mem, align);
     int64_t offset = load_pointer(k, at, mem->addr, to);
-    compare(k, at, to, offset, align, fence_variable_at(k, at, number), width);
+    const struct fence_variable *v = fence_variable_at(k, at, number);
+    compare(k, at, to, offset, align, v ? v->sym : PTX_NONE, width);
     uint32_t inside = edit_new_label(k->k->all.c->edit);
     bool wide = fence_is_wide(mem);
     uint64_t what = wide ? KFENCE_WHAT(site, 0, flags | KFENCE_WIDE) : KFENCE_WHAT(site, width, flags);
-    BEFORE(k, at, "@!%0 bra %1;\nmov.u64 %2, %3;", edit_reg(k->bad), edit_sym(inside), edit_reg(k->what),
-           edit_imm((int64_t)what));
+    BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(inside));
+    if (v && v->sym == PTX_NONE)
+        fence_look_near(k, at, to, offset, align, inside);
+    BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->what), edit_imm((int64_t)what));
     if (wide)
         fence_add_size(k, at);
     BEFORE(k, at, "add.s64 %2, %2, %3;\ncall (%2), %1, (%0, %2);\nsub.s64 %2, %2, %3;", edit_reg(k->what),

@@ -49,10 +49,11 @@ struct fence_local {
 };
 typedef VEC(struct fence_local) fence_locals;
 
-// An access of global memory by an address that was made from that of a variable of the module.
+// An access of global memory by an address that was made from that of a variable of the module, or from a
+// pointer that the function has loaded or got.
 struct fence_variable {
     uint32_t stmt;
-    uint32_t sym;  // of the variable
+    uint32_t sym;  // of the variable; PTX_NONE: a pointer
     uint8_t row;   // of ptx_stmt_mem
 };
 typedef VEC(struct fence_variable) fence_variables;
@@ -75,6 +76,7 @@ struct fencing {
     bool *bare;                  // by index of result->funcs: a copy without a fence is kept
     bool modulo;                 // variants use modulo, not a mask
     bool watchdog;               // loops look at the clock
+    bool has_window;             // the module has variables in global memory
     bool exact_shared;           // a special register has the bytes of shared memory with those of the system
     uint32_t taker[2], instead[2];  // malloc and its kin, and what is called in their place; PTX_NONE
     // Calls.
@@ -148,13 +150,18 @@ bool fence_local(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, u
 uint64_t fence_variable_bytes(const struct ptx_module *m, uint32_t sym);
 // Returns the variable that the access of an address with such a root may be compared with; PTX_NONE: none.
 uint32_t fence_variable_of(const struct roots *r, struct roots_of root, const struct ptx_mem *mem);
-// Finds a function's accesses of variables. Requires that nothing has been edited.
+// Finds a function's accesses of variables, and by pointers. Requires that nothing has been edited.
 int fence_find_variables(struct fencing *k, uint32_t index, fence_variables *to);
-// Returns the variable that the access is compared with; PTX_NONE: none. Statements are asked for in order.
-uint32_t fence_variable_at(struct fence_func *k, uint32_t at, unsigned row);
+// Returns what the access is compared with; NULL: none of these. Statements are asked for in order.
+const struct fence_variable *fence_variable_at(struct fence_func *k, uint32_t at, unsigned row);
 // Sets k->bits to 0 if the bytes from the pointer in the register `to` and the offset on are the variable's.
 void fence_compare_variable(struct fence_func *k, uint32_t at, uint32_t sym, uint32_t to, int64_t offset,
                             uint32_t width);
+// Code that jumps to a label if an access, which is neither in the partition nor of a variable or not aligned,
+// is aligned and of the module's window of variables, or of the heap of malloc in kernels. k->low is 0 if it
+// is aligned.
+void fence_look_near(struct fence_func *k, uint32_t at, uint32_t to, int64_t offset, uint32_t align,
+                     uint32_t inside);
 // Code for an access of the plan to a variable.
 void fence_mask_variable(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem);
 

@@ -180,6 +180,25 @@ KERNEL(variable_function)
     own[threadIdx.x] = 1;
 }
 
+// By a pointer that the kernel loads: to the module's variables, or to the heap of kernels, or wrong.
+KERNEL(loaded_variable)
+{
+    volatile uint64_t *word = (uint64_t *)(own + 128) + threadIdx.x;
+    *word = (uint64_t)(words + threadIdx.x) + at;
+    *(volatile uint32_t *)*word = 5;
+    own[threadIdx.x] = 1;
+}
+
+KERNEL(loaded_heap)
+{
+    uint32_t *block = (uint32_t *)malloc(64);
+    volatile uint64_t *word = (uint64_t *)(own + 128) + threadIdx.x;
+    *word = at ? (uint64_t)(words + threadIdx.x) + at : (uint64_t)block;
+    ((volatile uint32_t *)*word)[3] = 5;
+    own[threadIdx.x] = ((volatile uint32_t *)*word)[3];
+    free(block);
+}
+
 // What lies behind the block's own shared memory.
 KERNEL(shared_write)
 {
@@ -603,6 +622,8 @@ static const struct {
     {"variable_pair", variable_pair, DISTANCE, ILLEGAL},
     {"variable_guarded", variable_guarded, DISTANCE, ILLEGAL},
     {"variable_function", variable_function, DISTANCE, ILLEGAL},
+    {"loaded_variable", loaded_variable, DISTANCE, ILLEGAL},
+    {"loaded_heap", loaded_heap, DISTANCE, ILLEGAL},
     {"shared_write", shared_write, INDEX, ILLEGAL},
     {"shared_read", shared_read, INDEX, ILLEGAL},
     {"shared_atomic", shared_atomic, INDEX, ILLEGAL},
