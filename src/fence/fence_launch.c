@@ -19,7 +19,8 @@
 struct fence_kernel {
     const void *masked;               // the variant that masks; NULL: there is none
     const void *bare;                 // the program's own code; NULL: there is none
-    const struct check_prove *prove;  // of `bare`
+    const void *rest;                 // masks what the proof does not cover; NULL: there is none
+    const struct check_prove *prove;  // of `bare` and `rest`
     const struct pass_check_kernel *about;
 };
 
@@ -68,7 +69,8 @@ static void keep(const void *handle, enum kernels_kind kind, const void *owner,
     *c = *found;
     keep_variant(c->masked, kind, owner, k);
     keep_variant(c->bare, kind, owner, k);
-    if (c->masked || c->bare) {
+    keep_variant(c->rest, kind, owner, k);
+    if (c->masked || c->bare || c->rest) {
         for (uint32_t i = 0; i < about->nparams && i < KERNELS_PARAMETERS; i++)
             layout[i] = (struct kernels_parameter){(uint16_t)about->params[i].offset,
                                                    (uint16_t)about->params[i].size};
@@ -128,10 +130,13 @@ void fence_launch_found(const void *handle, const void *owner, const char *name)
         struct fence_kernel c = {.about = about};
         if (about && guard.options.fence != OPTION_FENCE_CHECK)
             c.masked = find_variant(owner, kind, KFENCE_PREFIX, name);
-        if (about && about->proved == PASS_CHECK_BARE && guard.options.proofs == OPTION_PROOFS_ON)
+        if (about && about->proved != PASS_CHECK_FULL && guard.options.proofs == OPTION_PROOFS_ON)
             c.prove = check_prove_found(about);
-        if (c.prove)
+        if (c.prove && pass_check_may_be_bare((enum pass_check_proved)about->proved))
             c.bare = find_variant(owner, kind, KFENCE_BARE_PREFIX, name);
+        if (c.prove && pass_check_has_rest((enum pass_check_proved)about->proved) &&
+            guard.options.fence != OPTION_FENCE_CHECK)
+            c.rest = find_variant(owner, kind, KFENCE_REST_PREFIX, name);
         keep(handle, kind, owner, &c);
     }
     modules_release(row);
@@ -152,14 +157,18 @@ void fence_launch_function_of(CUfunction function, CUkernel kernel)
     struct fence_kernel of = *c;
     of.masked = function_of(c->masked);
     of.bare = function_of(c->bare);
+    of.rest = function_of(c->rest);
     keep(function, KERNELS_FUNCTION, k ? atomic_load_explicit(&k->owner, memory_order_acquire) : NULL, &of);
 }
 
 const void *fence_launch_variant(const void *handle, unsigned n)
 {
     const struct fence_kernel *c = kernel_of(handle);
-    const void *first = c && c->masked ? c->masked : c ? c->bare : NULL;
-    return !n ? first : n == 1 && c && c->masked ? c->bare : NULL;
+    const void *all[] = {c ? c->masked : NULL, c ? c->bare : NULL, c ? c->rest : NULL};
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i] && !n--)
+            return all[i];
+    return NULL;
 }
 
 // --- launches ----------------------------------------------------------------------------------------------
@@ -196,9 +205,8 @@ static void launch_bare(const struct launch_call *l)
 
 // Whether all parameters from which the variant computes what it masks point into the partition, and are
 // aligned as the variant counts on.
-static bool is_inside(const struct launch_call *l, const struct pass_check_kernel *about)
+static bool is_inside(const struct launch_call *l, const struct pass_check_variant *v)
 {
-    const struct pass_check_variant *v = &about->full;
     const void *bytes;
     size_t size;
     if (!launch_call_parameters(l, &bytes, &size))
@@ -214,15 +222,16 @@ static bool is_inside(const struct launch_call *l, const struct pass_check_kerne
     return true;
 }
 
-// Whether a proof says that no access of the launch leaves the partition. A graph's kernels are launched
-// later, and with other parameters perhaps: they keep their fence.
-static bool is_proved(const struct launch_call *l, const struct fence_kernel *c)
+// What a proof says of the accesses of the launch that could leave the partition. A graph's kernels are
+// launched later, and with other parameters perhaps: they keep their fence.
+static enum check_proved proved(const struct launch_call *l, const struct fence_kernel *c)
 {
     const void *bytes;
     size_t size;
-    return c->bare && !l->node && !launch_call_is_cooperative(l) &&
-           launch_call_parameters(l, &bytes, &size) &&
-           check_prove_holds(c->prove, l, bytes, size, NULL) == CHECK_PROVED_ALL;
+    if ((!c->bare && !c->rest) || l->node || launch_call_is_cooperative(l) ||
+        !launch_call_parameters(l, &bytes, &size))
+        return CHECK_PROVED_NOTHING;
+    return check_prove_holds(c->prove, l, bytes, size, NULL);
 }
 
 static void launch_kernel(const struct launch_call *l)
@@ -233,11 +242,17 @@ static void launch_kernel(const struct launch_call *l)
         return;
     }
     guard_count(GUARD_FENCE_LAUNCHES);
-    if (is_proved(l, c) && launch_call_replace(l, c->bare))
+    enum check_proved said = proved(l, c);
+    if (said == CHECK_PROVED_ALL && c->bare && launch_call_replace(l, c->bare)) {
         guard_count(GUARD_FENCE_PROVED);
-    else if (c->masked && !launch_call_is_cooperative(l) && is_inside(l, c->about) &&
-             launch_call_replace(l, c->masked))
+    } else if (said != CHECK_PROVED_NOTHING && c->rest && is_inside(l, &c->about->rest) &&
+               launch_call_replace(l, c->rest)) {
+        guard_count(GUARD_FENCE_PART);
         guard_count(GUARD_FENCE_MASKED);
+    } else if (c->masked && !launch_call_is_cooperative(l) && is_inside(l, &c->about->full) &&
+               launch_call_replace(l, c->masked)) {
+        guard_count(GUARD_FENCE_MASKED);
+    }
 }
 
 void fence_launch(const struct launch_call *l)

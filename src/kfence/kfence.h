@@ -36,6 +36,8 @@ enum {
 #define KFENCE_PREFIX "__moat_fence_"
 // The program's own code of kernel NAME is KFENCE_BARE_PREFIX NAME: only moat launches it.
 #define KFENCE_BARE_PREFIX "__moat_bare_"
+// The variant of kernel NAME that masks, but for what a proof at the launch may show, is KFENCE_REST_PREFIX NAME.
+#define KFENCE_REST_PREFIX "__moat_rest_"
 
 // Bytes that calls of recursive functions leave free on the stack, for the frame of the called function and
 // what moat's functions need. The host makes the stack larger by them.

@@ -392,8 +392,15 @@ static int plan_variants(struct fencing *k)
     k->bare = ARENA_ARRAY(&c->m->arena, bool, n + 1u);
     k->locals = ARENA_ARRAY(&c->m->arena, fence_locals, n + 1u);
     k->variables = ARENA_ARRAY(&c->m->arena, fence_variables, n + 1u);
-    if (!k->plans || !k->variants || !k->bare || !k->locals || !k->variables)
+    k->rests = ARENA_ARRAY(&c->m->arena, struct ptx_func *, n + 1u);
+    k->covered = ARENA_ARRAY(&c->m->arena, fence_rows, n + 1u);
+    k->rest_plans = ARENA_ARRAY(&c->m->arena, fence_plan, n + 1u);
+    if (!k->plans || !k->variants || !k->bare || !k->locals || !k->variables || !k->rests || !k->covered ||
+        !k->rest_plans)
         return -ENOMEM;
+    memset(k->rests, 0, (n + 1u) * sizeof *k->rests);
+    memset(k->covered, 0, (n + 1u) * sizeof *k->covered);
+    memset(k->rest_plans, 0, (n + 1u) * sizeof *k->rest_plans);
     memset(k->variables, 0, (n + 1u) * sizeof *k->variables);
     memset(k->plans, 0, (n + 1u) * sizeof *k->plans);
     memset(k->locals, 0, (n + 1u) * sizeof *k->locals);
@@ -404,14 +411,17 @@ static int plan_variants(struct fencing *k)
         err = fence_find_masked(k, i, &k->plans[i]);
         err = err ? err : fence_find_locals(k, i, &k->locals[i]);
         err = err ? err : fence_find_variables(k, i, &k->variables[i]);
-        err = err ? err : fence_find_bare(k, i, &row);
-        k->bare[i] = row.proved == PASS_CHECK_BARE;
-        if (!err && (k->plans[i].len || k->bare[i]))
-            err = fence_add_kernel(k, i, &k->plans[i], &row);
+        err = err ? err : fence_find_bare(k, i, &row, &k->covered[i]);
+        err = err ? err : fence_find_rest(k, i, &k->plans[i], &k->covered[i], &k->rest_plans[i]);
+        k->bare[i] = pass_check_may_be_bare((enum pass_check_proved)row.proved);
+        if (!err && (k->plans[i].len || row.proved != PASS_CHECK_FULL))
+            err = fence_add_kernel(k, i, &k->plans[i], &k->rest_plans[i], &row);
     }
     for (uint32_t i = 0; i < n && !err; i++) {
         if (k->plans[i].len)
             err = copy_kernel(c, i, KFENCE_PREFIX, &k->variants[i]);
+        if (!err && k->covered[i].len)
+            err = copy_kernel(c, i, KFENCE_REST_PREFIX, &k->rests[i]);
         struct ptx_func *bare;
         if (!err && k->bare[i])
             err = copy_kernel(c, i, KFENCE_BARE_PREFIX, &bare);
@@ -438,9 +448,11 @@ static int rewrite(struct fencing *k)
     if (!err)
         err = plan_variants(k);
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++) {
-        err = fence_func(k, i, c->funcs[i], NULL);
+        err = fence_func(k, i, c->funcs[i], NULL, NULL);
         if (!err && k->variants[i])
-            err = fence_func(k, i, k->variants[i], &k->plans[i]);
+            err = fence_func(k, i, k->variants[i], &k->plans[i], NULL);
+        if (!err && k->rests[i])
+            err = fence_func(k, i, k->rests[i], &k->rest_plans[i], &k->covered[i]);
     }
     return err ? err : keep_result(k);
 }
@@ -454,6 +466,10 @@ static int fence(struct pass_context *c, bool modulo, bool watchdog)
         vec_free(&k.plans[i]);
     for (uint32_t i = 0; k.locals && i < c->result->nfuncs; i++)
         vec_free(&k.locals[i]);
+    for (uint32_t i = 0; k.rest_plans && i < c->result->nfuncs; i++) {
+        vec_free(&k.rest_plans[i]);
+        vec_free(&k.covered[i]);
+    }
     for (uint32_t i = 0; k.variables && i < c->result->nfuncs; i++)
         vec_free(&k.variables[i]);
     vec_free(&k.shapes);

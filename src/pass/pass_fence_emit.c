@@ -190,13 +190,12 @@ static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *me
                      unsigned number)
 {
     while (k->plan && k->next < k->plan->len && k->plan->items[k->next].stmt < at)
-        k->next++;  // of a statement that ends the thread
-    const struct fence_masked *m = k->plan && k->next < k->plan->len ? &k->plan->items[k->next] : NULL;
-    if (m && m->stmt == at && m->row == number) {
         k->next++;
-        fence_mask(k, m, mem);
-        return 0;
-    }
+    for (size_t i = k->next; k->plan && i < k->plan->len && k->plan->items[i].stmt == at; i++)
+        if (k->plan->items[i].row == number) {
+            fence_mask(k, &k->plan->items[i], mem);
+            return 0;
+        }
     uint32_t site, align = fence_alignment(mem), to = k->to[row], width;
     if (fence_is_shared(mem))
         return fence_shared(k, at, mem, row);
@@ -261,6 +260,18 @@ static int end_thread(struct fence_func *k, uint32_t at, enum kfence_kind kind)
     return err;
 }
 
+// Returns whether the proof of the launch says that the access is right.
+static bool is_covered(struct fence_func *k, uint32_t at, unsigned row)
+{
+    const fence_rows *all = k->covered;
+    while (all && k->next_covered < all->len && all->items[k->next_covered].stmt < at)
+        k->next_covered++;
+    for (size_t i = k->next_covered; all && i < all->len && all->items[i].stmt == at; i++)
+        if (all->items[i].row == row)
+            return true;
+    return false;
+}
+
 static int fence_stmt(struct fence_func *k, uint32_t at)
 {
     struct ptx_mem mem[PTX_MAX_MEM];
@@ -275,11 +286,15 @@ static int fence_stmt(struct fence_func *k, uint32_t at)
         err = fence_loop(k, at);
     if (!err)
         err = fence_object(k, at);
-    unsigned n = ptx_stmt_mem(k->f, s, mem), rows = 0;
-    if (!err)
+    unsigned n = ptx_stmt_mem(k->f, s, mem), rows = 0, covered = 0;
+    for (unsigned i = 0; i < n; i++)
+        covered += is_covered(k, at, i);
+    if (!err && (!n || covered < n))
         err = fence_size(k, at, mem, n);
     for (unsigned i = 0; i < n && !err; i++)
-        if (mem[i].extent == PTX_EXTENT_DESCRIPTOR && mem[i].addr->kind == PTX_REG)
+        if (is_covered(k, at, i))
+            continue;
+        else if (mem[i].extent == PTX_EXTENT_DESCRIPTOR && mem[i].addr->kind == PTX_REG)
             err = fence_descriptor(k, at, &mem[i]);
         else if (!fence_local(k, at, &mem[i], i, &err) && fence_wants(k, &mem[i]))
             err = rows == FENCE_ROWS ? -ENOTSUP : fence_row(k, at, &mem[i], rows++, i);
@@ -317,12 +332,14 @@ static void registers(struct fence_func *k)
         edit_entry(e, "mov.u32 %0, %total_smem_size;\nadd.u32 %0, %0, 1024;", edit_reg(k->limit));
 }
 
-int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fence_plan *plan)
+int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fence_plan *plan,
+               const fence_rows *covered)
 {
     struct pass_context *c = all->all.c;
     struct fence_func k = {.k = all,
                            .f = f,
                            .plan = plan,
+                           .covered = covered,
                            .locals = &all->locals[index],
                            .variables = &all->variables[index],
                            .deep = all->deep[index],

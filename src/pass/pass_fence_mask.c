@@ -124,12 +124,32 @@ int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan)
             err = plan_stmt(&p, i);
     arena_free(&arena);
     if (!err && plan->len)
-        err = fence_find_near(k, index, plan);
+        err = fence_find_near(k, index, plan, false);
     // A kernel that is too large for the analysis has no variant.
     if (err == -E2BIG) {
         plan->len = 0;
         err = 0;
     }
+    return err;
+}
+
+static bool is_among(const fence_rows *rows, const struct fence_masked *m)
+{
+    for (size_t i = 0; i < rows->len; i++)
+        if (rows->items[i].stmt == m->stmt && rows->items[i].row == m->row)
+            return true;
+    return false;
+}
+
+int fence_find_rest(struct fencing *k, uint32_t index, const fence_plan *plan, const fence_rows *covered,
+                    fence_plan *rest)
+{
+    int err = 0;
+    for (size_t i = 0; i < plan->len && !err; i++)
+        if (!is_among(covered, &plan->items[i]))
+            err = vec_push(rest, plan->items[i]);
+    if (!err && rest->len)
+        err = fence_find_near(k, index, rest, true);
     return err;
 }
 
@@ -143,7 +163,20 @@ static struct pass_check_pair *pair_of(struct pass_check_variant *v, uint32_t of
     return &v->pairs[v->npairs++];
 }
 
-int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan,
+// Fills what a variant asks of parameters.
+static int fill_variant(struct arena *arena, const fence_plan *plan, struct pass_check_variant *v)
+{
+    v->pairs = ARENA_ARRAY(arena, struct pass_check_pair, plan->len + 1u);
+    for (size_t i = 0; v->pairs && i < plan->len; i++) {
+        if (!fence_is_of_param(&plan->items[i]))
+            continue;
+        struct pass_check_pair *pair = pair_of(v, plan->items[i].offset);
+        pair->align = plan->items[i].asked > pair->align ? plan->items[i].asked : pair->align;
+    }
+    return v->pairs ? 0 : -ENOMEM;
+}
+
+int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan, const fence_plan *rest,
                      const struct pass_check_kernel *bare)
 {
     struct pass_context *c = k->all.c;
@@ -153,19 +186,12 @@ int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan,
     kernel.name = c->result->funcs[index].name;
     kernel.nparams = f->nparams;
     kernel.params = ARENA_ARRAY(arena, struct pass_check_param, f->nparams + 1u);
-    kernel.full.pairs = ARENA_ARRAY(arena, struct pass_check_pair, plan->len + 1u);
-    if (!kernel.params || !kernel.full.pairs)
+    if (!kernel.params || fill_variant(arena, plan, &kernel.full) || fill_variant(arena, rest, &kernel.rest))
         return -ENOMEM;
     for (uint32_t i = 0; i < f->nparams; i++) {
         uint64_t at = 0;
         roots_param_offset(f, f->params[i].sym, &at);
         kernel.params[i] = (struct pass_check_param){(uint32_t)at, (uint32_t)ptx_var_size(&f->params[i])};
-    }
-    for (size_t i = 0; i < plan->len; i++) {
-        if (!fence_is_of_param(&plan->items[i]))
-            continue;
-        struct pass_check_pair *pair = pair_of(&kernel.full, plan->items[i].offset);
-        pair->align = plan->items[i].asked > pair->align ? plan->items[i].asked : pair->align;
     }
     return vec_push(&k->all.kernels, kernel);
 }

@@ -58,6 +58,13 @@ struct fence_variable {
 };
 typedef VEC(struct fence_variable) fence_variables;
 
+// An access: its statement, and its place in ptx_stmt_mem.
+struct fence_row {
+    uint32_t stmt;
+    uint8_t row;
+};
+typedef VEC(struct fence_row) fence_rows;
+
 // Calls through pointers with parameters of the same sizes.
 struct fence_shape {
     const struct ptx_proto *proto;  // NULL: any
@@ -74,10 +81,14 @@ struct fencing {
     fence_variables *variables;  // by index of result->funcs
     struct ptx_func **variants;  // NULL: none
     bool *bare;                  // by index of result->funcs: a copy without a fence is kept
-    bool modulo;                 // variants use modulo, not a mask
-    bool watchdog;               // loops look at the clock
-    bool has_window;             // the module has variables in global memory
-    bool exact_shared;           // a special register has the bytes of shared memory with those of the system
+    // By index of result->funcs: the variants in which the accesses in `covered` have no fence. NULL: none.
+    struct ptx_func **rests;
+    fence_rows *covered;
+    fence_plan *rest_plans;
+    bool modulo;        // variants use modulo, not a mask
+    bool watchdog;      // loops look at the clock
+    bool has_window;    // the module has variables in global memory
+    bool exact_shared;  // a special register has the bytes of shared memory with those of the system
     uint32_t taker[2], instead[2];  // malloc and its kin, and what is called in their place; PTX_NONE
     // Calls.
     uint32_t nsyms;     // of the module before it is edited
@@ -106,6 +117,8 @@ struct fence_func {
     size_t next_local;
     const fence_variables *variables;
     size_t next_variable;
+    const fence_rows *covered;  // accesses that have no fence; NULL: there is none
+    size_t next_covered;
     bool deep;       // calls look whether the stack has room
     uint32_t frame;  // symbol of a local variable of ours; PTX_NONE: there is none
     // Registers.
@@ -127,8 +140,10 @@ enum { FENCE_WIDEST = 1 << 24 };  // bytes of an access
 // pass_fence.c: calls of malloc in a statement become calls of ours.
 void fence_redirect(struct fencing *k, struct ptx_func *f, uint32_t at);
 
-// pass_fence_emit.c: rewrites a function, that of the index or a copy of it. 0 or a negative code.
-int fence_func(struct fencing *k, uint32_t index, struct ptx_func *f, const fence_plan *plan);
+// pass_fence_emit.c: rewrites a function, that of the index or a copy of it. covered: what has no fence; NULL:
+// nothing. 0 or a negative code.
+int fence_func(struct fencing *k, uint32_t index, struct ptx_func *f, const fence_plan *plan,
+               const fence_rows *covered);
 
 // What is recorded of an access.
 unsigned fence_flags(const struct ptx_mem *mem, uint32_t align);
@@ -190,13 +205,18 @@ void fence_add_size(struct fence_func *k, uint32_t at);
 // edited.
 int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan);
 // pass_fence_near.c: finds which accesses of the plan need no code. Requires that nothing has been edited.
-int fence_find_near(struct fencing *k, uint32_t index, fence_plan *plan);
-// Adds the kernel's variant to the result: which parameters must point into the partition.
-int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan,
+// keeps: no code may change a register of the program's.
+int fence_find_near(struct fencing *k, uint32_t index, fence_plan *plan, bool keeps);
+// Makes the plan of the variant in which some accesses have no fence.
+int fence_find_rest(struct fencing *k, uint32_t index, const fence_plan *plan, const fence_rows *covered,
+                    fence_plan *rest);
+// Adds the kernel's variants to the result: which parameters must point into the partition.
+int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan, const fence_plan *rest,
                      const struct pass_check_kernel *bare);
 // pass_fence_bare.c: finds whether a proof at the launch may show that a kernel needs no fence, and then
-// fills the proof of its row. Requires that nothing has been edited. 0 or a negative code.
-int fence_find_bare(struct fencing *k, uint32_t index, struct pass_check_kernel *row);
+// fills the proof of its row; lists what the rest variant does not fence, if the kernel is to have one.
+// Requires that nothing has been edited. 0 or a negative code.
+int fence_find_bare(struct fencing *k, uint32_t index, struct pass_check_kernel *row, fence_rows *covered);
 // Code that notes for an access of the plan, if it is made, that the register of 64 bits is above a number.
 void fence_note_above(struct fence_func *k, const struct fence_masked *m, uint32_t reg, uint64_t number);
 // Code for an access of the plan.

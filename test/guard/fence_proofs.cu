@@ -36,6 +36,16 @@ __global__ void stop(int *p, int n)
     p[threadIdx.x] = n;
 }
 
+// A proof may bound all accesses but one, and they share a pointer with it.
+__global__ void gather(int *p, int n)
+{
+    int *own = p + threadIdx.x;
+    if (threadIdx.x < n) {
+        own[256] = own[(long)own[0] * 64];
+        own[512] = 1;
+    }
+}
+
 __device__ int table[64];
 
 __global__ void variable(int *p, int n)
@@ -69,6 +79,11 @@ int main(int argc, char **argv)
         shared<<<1, 256>>>(p, 4);
     if (!strcmp(what, "stop"))
         stop<<<1, 256>>>(p, 1000);
+    if (!strncmp(what, "gather", 6)) {
+        int index = strcmp(what, "gather_wrong") ? 1 : 1 << 29;
+        cudaMemcpy(p + 5, &index, sizeof index, cudaMemcpyHostToDevice);
+        gather<<<1, 256>>>(strcmp(what, "gather_far") ? p : p + (1ll << 40), 200);
+    }
     if (!strcmp(what, "variable_right"))
         variable<<<1, 1>>>(p, 64);
     if (!strcmp(what, "variable_wrong"))
