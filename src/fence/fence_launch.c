@@ -8,6 +8,7 @@
 #include "context/kernels.h"
 #include "core/guard.h"
 #include "core/slab_pool.h"
+#include "fence/fence_handles.h"
 #include "fence/fence_host.h"
 #include "fence/fence_memory.h"
 #include "launch/launch_call.h"
@@ -203,9 +204,19 @@ static void launch_bare(const struct launch_call *l)
     launch_call_refuse(l, CUDA_ERROR_NOT_PERMITTED);
 }
 
-// Whether all parameters from which the variant computes what it masks point into the partition, and are
+static bool is_right(const struct pass_check_pair *pair, uint64_t value)
+{
+    switch (pair->span) {
+    case PASS_CHECK_TEXTURE: return fence_handles_has(MODE_TEXTURE, value);
+    case PASS_CHECK_SURFACE: return fence_handles_has(MODE_SURFACE, value);
+    default: return !(value % pair->align) && fence_memory_is_here(value);
+    }
+}
+
+// Whether the handles among the parameters are those of textures and surfaces, and all parameters from which the variant computes what it masks point into the partition, and are
 // aligned as the variant counts on.
-static bool is_inside(const struct launch_call *l, const struct pass_check_variant *v)
+// handles: only they are looked at.
+static bool is_inside(const struct launch_call *l, const struct pass_check_variant *v, bool handles)
 {
     const void *bytes;
     size_t size;
@@ -216,7 +227,7 @@ static bool is_inside(const struct launch_call *l, const struct pass_check_varia
         if (size < sizeof pointer || offset > size - sizeof pointer)
             return false;
         memcpy(&pointer, (const char *)bytes + offset, sizeof pointer);
-        if (pointer % v->pairs[i].align || !fence_memory_is_here(pointer))
+        if ((!handles || v->pairs[i].span != 1) && !is_right(&v->pairs[i], pointer))
             return false;
     }
     return true;
@@ -243,13 +254,14 @@ static void launch_kernel(const struct launch_call *l)
     }
     guard_count(GUARD_FENCE_LAUNCHES);
     enum check_proved said = proved(l, c);
-    if (said == CHECK_PROVED_ALL && c->bare && launch_call_replace(l, c->bare)) {
+    if (said == CHECK_PROVED_ALL && c->bare && is_inside(l, &c->about->full, true) &&
+        launch_call_replace(l, c->bare)) {
         guard_count(GUARD_FENCE_PROVED);
-    } else if (said != CHECK_PROVED_NOTHING && c->rest && is_inside(l, &c->about->rest) &&
+    } else if (said != CHECK_PROVED_NOTHING && c->rest && is_inside(l, &c->about->rest, false) &&
                launch_call_replace(l, c->rest)) {
         guard_count(GUARD_FENCE_PART);
         guard_count(GUARD_FENCE_MASKED);
-    } else if (c->masked && !launch_call_is_cooperative(l) && is_inside(l, &c->about->full) &&
+    } else if (c->masked && !launch_call_is_cooperative(l) && is_inside(l, &c->about->full, false) &&
                launch_call_replace(l, c->masked)) {
         guard_count(GUARD_FENCE_MASKED);
     }

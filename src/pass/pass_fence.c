@@ -392,12 +392,14 @@ static int plan_variants(struct fencing *k)
     k->bare = ARENA_ARRAY(&c->m->arena, bool, n + 1u);
     k->locals = ARENA_ARRAY(&c->m->arena, fence_locals, n + 1u);
     k->variables = ARENA_ARRAY(&c->m->arena, fence_variables, n + 1u);
+    k->handles = ARENA_ARRAY(&c->m->arena, fence_handles, n + 1u);
     k->rests = ARENA_ARRAY(&c->m->arena, struct ptx_func *, n + 1u);
     k->covered = ARENA_ARRAY(&c->m->arena, fence_rows, n + 1u);
     k->rest_plans = ARENA_ARRAY(&c->m->arena, fence_plan, n + 1u);
     if (!k->plans || !k->variants || !k->bare || !k->locals || !k->variables || !k->rests || !k->covered ||
-        !k->rest_plans)
+        !k->rest_plans || !k->handles)
         return -ENOMEM;
+    memset(k->handles, 0, (n + 1u) * sizeof *k->handles);
     memset(k->rests, 0, (n + 1u) * sizeof *k->rests);
     memset(k->covered, 0, (n + 1u) * sizeof *k->covered);
     memset(k->rest_plans, 0, (n + 1u) * sizeof *k->rest_plans);
@@ -411,14 +413,15 @@ static int plan_variants(struct fencing *k)
         err = fence_find_masked(k, i, &k->plans[i]);
         err = err ? err : fence_find_locals(k, i, &k->locals[i]);
         err = err ? err : fence_find_variables(k, i, &k->variables[i]);
+        err = err ? err : fence_find_handles(k, i, &k->handles[i]);
         err = err ? err : fence_find_bare(k, i, &row, &k->covered[i]);
         err = err ? err : fence_find_rest(k, i, &k->plans[i], &k->covered[i], &k->rest_plans[i]);
         k->bare[i] = pass_check_may_be_bare((enum pass_check_proved)row.proved);
-        if (!err && (k->plans[i].len || row.proved != PASS_CHECK_FULL))
+        if (!err && (k->plans[i].len || k->handles[i].len || row.proved != PASS_CHECK_FULL))
             err = fence_add_kernel(k, i, &k->plans[i], &k->rest_plans[i], &row);
     }
     for (uint32_t i = 0; i < n && !err; i++) {
-        if (k->plans[i].len)
+        if (k->plans[i].len || k->handles[i].len)
             err = copy_kernel(c, i, KFENCE_PREFIX, &k->variants[i]);
         if (!err && k->covered[i].len)
             err = copy_kernel(c, i, KFENCE_REST_PREFIX, &k->rests[i]);
@@ -469,6 +472,7 @@ static int fence(struct pass_context *c, bool modulo, bool watchdog)
     for (uint32_t i = 0; k.rest_plans && i < c->result->nfuncs; i++) {
         vec_free(&k.rest_plans[i]);
         vec_free(&k.covered[i]);
+        vec_free(&k.handles[i]);
     }
     for (uint32_t i = 0; k.variables && i < c->result->nfuncs; i++)
         vec_free(&k.variables[i]);

@@ -74,12 +74,15 @@ static bool ask(const struct check_proof *p, uint32_t at, unsigned row, const st
 }
 
 // Returns whether a kernel that is proved needs no fence for the statement.
-static bool ask_stmt(const struct ptx_func *f, const struct check_proof *p, uint32_t at,
-                     struct pass_check_asked *asked)
+static bool ask_stmt(const struct ptx_func *f, const struct check_proof *p, const fence_handles *handles,
+                     uint32_t at, struct pass_check_asked *asked)
 {
     const struct ptx_stmt *s = &f->stmts[at];
     struct ptx_mem mem[PTX_MAX_MEM];
     bool all = true;
+    // The host looks the handle up.
+    if (s->kind == PTX_INSN && !s->form->odd && fence_handle_at(handles, at))
+        return true;
     if (s->kind == PTX_VERBATIM || (s->kind == PTX_INSN && !is_allowed(s->form)))
         return false;
     unsigned n = s->kind == PTX_INSN ? ptx_stmt_mem(f, s, mem) : 0;
@@ -141,7 +144,7 @@ static int fill(struct fencing *k, uint32_t index, const struct check_proof *p, 
         asked[i] =
             (struct pass_check_asked){.site = PASS_CHECK_UNASKED, .root = PASS_CHECK_ANY_ROOT, .align = 1};
     for (uint32_t i = 0; i < f->nstmts; i++)
-        bare &= ask_stmt(f, p, i, asked);
+        bare &= ask_stmt(f, p, &k->handles[index], i, asked);
     memcpy(bytes, head, head->size);
     row->proof = (struct str){bytes, head->size};
     row->naccesses = head->naccesses;

@@ -342,6 +342,7 @@ int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fe
                            .covered = covered,
                            .locals = &all->locals[index],
                            .variables = &all->variables[index],
+                           .handles = &all->handles[index],
                            .deep = all->deep[index],
                            .frame = PTX_NONE};
     k.site = (struct check_func){.k = &all->all, .f = k.f, .name = c->result->funcs[index].name};

@@ -154,23 +154,27 @@ int fence_find_rest(struct fencing *k, uint32_t index, const fence_plan *plan, c
 }
 
 // Returns the pair of the parameter at an offset, a new one if there is none.
-static struct pass_check_pair *pair_of(struct pass_check_variant *v, uint32_t offset)
+static struct pass_check_pair *pair_of(struct pass_check_variant *v, uint32_t offset, uint32_t span)
 {
     for (uint32_t i = 0; i < v->npairs; i++)
-        if (v->pairs[i].offset == offset)
+        if (v->pairs[i].offset == offset && v->pairs[i].span == span)
             return &v->pairs[i];
-    v->pairs[v->npairs] = (struct pass_check_pair){.offset = offset, .span = 1, .align = 1};
+    v->pairs[v->npairs] = (struct pass_check_pair){.offset = offset, .span = span, .align = 1};
     return &v->pairs[v->npairs++];
 }
 
 // Fills what a variant asks of parameters.
-static int fill_variant(struct arena *arena, const fence_plan *plan, struct pass_check_variant *v)
+static int fill_variant(struct arena *arena, const fence_plan *plan, const fence_handles *handles,
+                        struct pass_check_variant *v)
 {
-    v->pairs = ARENA_ARRAY(arena, struct pass_check_pair, plan->len + 1u);
+    v->pairs = ARENA_ARRAY(arena, struct pass_check_pair, plan->len + handles->len + 1u);
+    for (size_t i = 0; v->pairs && i < handles->len; i++)
+        pair_of(v, handles->items[i].offset,
+                handles->items[i].surface ? PASS_CHECK_SURFACE : PASS_CHECK_TEXTURE);
     for (size_t i = 0; v->pairs && i < plan->len; i++) {
         if (!fence_is_of_param(&plan->items[i]))
             continue;
-        struct pass_check_pair *pair = pair_of(v, plan->items[i].offset);
+        struct pass_check_pair *pair = pair_of(v, plan->items[i].offset, 1);
         pair->align = plan->items[i].asked > pair->align ? plan->items[i].asked : pair->align;
     }
     return v->pairs ? 0 : -ENOMEM;
@@ -186,7 +190,9 @@ int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan, 
     kernel.name = c->result->funcs[index].name;
     kernel.nparams = f->nparams;
     kernel.params = ARENA_ARRAY(arena, struct pass_check_param, f->nparams + 1u);
-    if (!kernel.params || fill_variant(arena, plan, &kernel.full) || fill_variant(arena, rest, &kernel.rest))
+    const fence_handles *handles = &k->handles[index];
+    if (!kernel.params || fill_variant(arena, plan, handles, &kernel.full) ||
+        fill_variant(arena, rest, handles, &kernel.rest))
         return -ENOMEM;
     for (uint32_t i = 0; i < f->nparams; i++) {
         uint64_t at = 0;

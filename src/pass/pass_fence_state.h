@@ -65,6 +65,14 @@ struct fence_row {
 };
 typedef VEC(struct fence_row) fence_rows;
 
+// A statement that uses a texture or surface whose handle is a parameter of the kernel.
+struct fence_handle {
+    uint32_t stmt;
+    uint32_t offset;  // of the parameter
+    bool surface;
+};
+typedef VEC(struct fence_handle) fence_handles;
+
 // Calls through pointers with parameters of the same sizes.
 struct fence_shape {
     const struct ptx_proto *proto;  // NULL: any
@@ -79,6 +87,7 @@ struct fencing {
     fence_plan *plans;           // by index of result->funcs
     fence_locals *locals;        // by index of result->funcs
     fence_variables *variables;  // by index of result->funcs
+    fence_handles *handles;      // by index of result->funcs
     struct ptx_func **variants;  // NULL: none
     bool *bare;                  // by index of result->funcs: a copy without a fence is kept
     // By index of result->funcs: the variants in which the accesses in `covered` have no fence. NULL: none.
@@ -117,6 +126,7 @@ struct fence_func {
     size_t next_local;
     const fence_variables *variables;
     size_t next_variable;
+    const fence_handles *handles;
     const fence_rows *covered;  // accesses that have no fence; NULL: there is none
     size_t next_covered;
     bool deep;       // calls look whether the stack has room
@@ -188,6 +198,10 @@ int fence_call(struct fence_func *k, uint32_t at);
 
 // pass_fence_object.c: whether threads that execute the statement end; code for handles and tensor maps.
 bool fence_is_refused(const struct ptx_stmt *s);
+// Finds the handles that are a kernel's parameters. Requires that nothing has been edited.
+int fence_find_handles(struct fencing *k, uint32_t index, fence_handles *to);
+// Returns the handle that a statement uses; NULL: it uses none that is a parameter.
+const struct fence_handle *fence_handle_at(const fence_handles *all, uint32_t at);
 int fence_object(struct fence_func *k, uint32_t at);
 int fence_descriptor(struct fence_func *k, uint32_t at, const struct ptx_mem *mem);
 
