@@ -204,9 +204,23 @@ static void launch_bare(const struct launch_call *l)
     launch_call_refuse(l, CUDA_ERROR_NOT_PERMITTED);
 }
 
-static bool is_right(const struct pass_check_pair *pair, uint64_t value)
+// Several devices that launch together share other words.
+static bool is_cooperative(const struct launch_call *l)
+{
+    return launch_call_is_cooperative(l) && l->call != DRIVER_cuLaunchCooperativeKernelMultiDevice;
+}
+
+// Whether a variant can be launched in place of the kernel.
+static bool fits(const struct launch_call *l, const void *variant)
+{
+    return variant &&
+           (!launch_call_is_cooperative(l) || (is_cooperative(l) && launch_call_fits_together(l, variant)));
+}
+
+static bool is_right(const struct launch_call *l, const struct pass_check_pair *pair, uint64_t value)
 {
     switch (pair->span) {
+    case PASS_CHECK_COOPERATIVE: return is_cooperative(l);
     case PASS_CHECK_TEXTURE: return fence_handles_has(MODE_TEXTURE, value);
     case PASS_CHECK_SURFACE: return fence_handles_has(MODE_SURFACE, value);
     default: return !(value % pair->align) && fence_memory_is_here(value);
@@ -224,10 +238,12 @@ static bool is_inside(const struct launch_call *l, const struct pass_check_varia
         return false;
     for (uint32_t i = 0; i < v->npairs; i++) {
         uint64_t pointer = 0, offset = v->pairs[i].offset;
-        if (size < sizeof pointer || offset > size - sizeof pointer)
+        bool has_value = v->pairs[i].span != PASS_CHECK_COOPERATIVE;
+        if (has_value && (size < sizeof pointer || offset > size - sizeof pointer))
             return false;
-        memcpy(&pointer, (const char *)bytes + offset, sizeof pointer);
-        if ((!handles || v->pairs[i].span != 1) && !is_right(&v->pairs[i], pointer))
+        if (has_value)
+            memcpy(&pointer, (const char *)bytes + offset, sizeof pointer);
+        if ((!handles || v->pairs[i].span != 1) && !is_right(l, &v->pairs[i], pointer))
             return false;
     }
     return true;
@@ -239,8 +255,7 @@ static enum check_proved proved(const struct launch_call *l, const struct fence_
 {
     const void *bytes;
     size_t size;
-    if ((!c->bare && !c->rest) || l->node || launch_call_is_cooperative(l) ||
-        !launch_call_parameters(l, &bytes, &size))
+    if ((!c->bare && !c->rest) || l->node || !launch_call_parameters(l, &bytes, &size))
         return CHECK_PROVED_NOTHING;
     return check_prove_holds(c->prove, l, bytes, size, NULL);
 }
@@ -254,14 +269,14 @@ static void launch_kernel(const struct launch_call *l)
     }
     guard_count(GUARD_FENCE_LAUNCHES);
     enum check_proved said = proved(l, c);
-    if (said == CHECK_PROVED_ALL && c->bare && is_inside(l, &c->about->full, true) &&
+    if (said == CHECK_PROVED_ALL && fits(l, c->bare) && is_inside(l, &c->about->full, true) &&
         launch_call_replace(l, c->bare)) {
         guard_count(GUARD_FENCE_PROVED);
-    } else if (said != CHECK_PROVED_NOTHING && c->rest && is_inside(l, &c->about->rest, false) &&
+    } else if (said != CHECK_PROVED_NOTHING && fits(l, c->rest) && is_inside(l, &c->about->rest, false) &&
                launch_call_replace(l, c->rest)) {
         guard_count(GUARD_FENCE_PART);
         guard_count(GUARD_FENCE_MASKED);
-    } else if (c->masked && !launch_call_is_cooperative(l) && is_inside(l, &c->about->full, false) &&
+    } else if (fits(l, c->masked) && is_inside(l, &c->about->full, false) &&
                launch_call_replace(l, c->masked)) {
         guard_count(GUARD_FENCE_MASKED);
     }

@@ -393,12 +393,14 @@ static int plan_variants(struct fencing *k)
     k->locals = ARENA_ARRAY(&c->m->arena, fence_locals, n + 1u);
     k->variables = ARENA_ARRAY(&c->m->arena, fence_variables, n + 1u);
     k->handles = ARENA_ARRAY(&c->m->arena, fence_handles, n + 1u);
+    k->grid_words = ARENA_ARRAY(&c->m->arena, fence_rows, n + 1u);
     k->rests = ARENA_ARRAY(&c->m->arena, struct ptx_func *, n + 1u);
     k->covered = ARENA_ARRAY(&c->m->arena, fence_rows, n + 1u);
     k->rest_plans = ARENA_ARRAY(&c->m->arena, fence_plan, n + 1u);
     if (!k->plans || !k->variants || !k->bare || !k->locals || !k->variables || !k->rests || !k->covered ||
-        !k->rest_plans || !k->handles)
+        !k->rest_plans || !k->handles || !k->grid_words)
         return -ENOMEM;
+    memset(k->grid_words, 0, (n + 1u) * sizeof *k->grid_words);
     memset(k->handles, 0, (n + 1u) * sizeof *k->handles);
     memset(k->rests, 0, (n + 1u) * sizeof *k->rests);
     memset(k->covered, 0, (n + 1u) * sizeof *k->covered);
@@ -413,6 +415,7 @@ static int plan_variants(struct fencing *k)
         err = fence_find_masked(k, i, &k->plans[i]);
         err = err ? err : fence_find_locals(k, i, &k->locals[i]);
         err = err ? err : fence_find_variables(k, i, &k->variables[i]);
+        err = err ? err : fence_find_grid_words(k, i, &k->grid_words[i]);
         err = err ? err : fence_find_handles(k, i, &k->handles[i]);
         err = err ? err : fence_find_bare(k, i, &row, &k->covered[i]);
         err = err ? err : fence_find_rest(k, i, &k->plans[i], &k->covered[i], &k->rest_plans[i]);
@@ -473,6 +476,7 @@ static int fence(struct pass_context *c, bool modulo, bool watchdog)
         vec_free(&k.rest_plans[i]);
         vec_free(&k.covered[i]);
         vec_free(&k.handles[i]);
+        vec_free(&k.grid_words[i]);
     }
     for (uint32_t i = 0; k.variables && i < c->result->nfuncs; i++)
         vec_free(&k.variables[i]);

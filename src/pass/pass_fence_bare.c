@@ -74,39 +74,49 @@ static bool ask(const struct check_proof *p, uint32_t at, unsigned row, const st
 }
 
 // Returns whether a kernel that is proved needs no fence for the statement.
-static bool ask_stmt(const struct ptx_func *f, const struct check_proof *p, const fence_handles *handles,
-                     uint32_t at, struct pass_check_asked *asked)
+static bool ask_stmt(const struct fencing *k, uint32_t index, const struct check_proof *p, uint32_t at,
+                     struct pass_check_asked *asked)
 {
+    const struct ptx_func *f = k->all.c->funcs[index];
     const struct ptx_stmt *s = &f->stmts[at];
     struct ptx_mem mem[PTX_MAX_MEM];
     bool all = true;
     // The host looks the handle up.
-    if (s->kind == PTX_INSN && !s->form->odd && fence_handle_at(handles, at))
+    if (s->kind == PTX_INSN && !s->form->odd && fence_handle_at(&k->handles[index], at))
         return true;
     if (s->kind == PTX_VERBATIM || (s->kind == PTX_INSN && !is_allowed(s->form)))
         return false;
     unsigned n = s->kind == PTX_INSN ? ptx_stmt_mem(f, s, mem) : 0;
     for (unsigned i = 0; i < n; i++)
-        if (ptx_space_is((enum ptx_space)mem[i].space) != PTX_SPACE_PARAM)
+        if (ptx_space_is((enum ptx_space)mem[i].space) != PTX_SPACE_PARAM &&
+            !fence_has_row(&k->grid_words[index], at, i))
             all &= ask(p, at, i, &mem[i], asked);
     return all;
 }
 
+// Returns whether an access of the proof needs none.
+static bool is_free(const struct fencing *k, uint32_t index, const struct check_proof *p, uint32_t access)
+{
+    const struct proof_access *a = &p->ranges->proof.accesses[access];
+    return fence_has_row(&k->grid_words[index], a->stmt, a->row);
+}
+
 // Whether a usual launch may be proved: then the copy is worth its compilation.
-static bool is_worth_it(const struct check_proof *p)
+static bool is_worth_it(const struct fencing *k, uint32_t index, const struct check_proof *p)
 {
     bool all = true;
     for (uint32_t i = 0; i < p->ranges->proof.head->naccesses; i++)
-        all &= p->may_cover[i];
+        all &= p->may_cover[i] || is_free(k, index, p, i);
     return all || p->depends;
 }
 
 // Chooses which copies there are. bare: nothing keeps the kernel from having one without a fence.
-static enum pass_check_proved choose(struct fencing *k, const struct pass_check_kernel *row, bool bare)
+static enum pass_check_proved choose(struct fencing *k, uint32_t index, const struct check_proof *p,
+                                     const struct pass_check_kernel *row, bool bare)
 {
     uint32_t all = 0, rest = 0;
     for (uint32_t i = 0; i < row->naccesses; i++) {
-        bare &= row->asked[i].site != PASS_CHECK_UNASKED;
+        bare &= row->asked[i].site != PASS_CHECK_UNASKED || is_free(k, index, p, i);
         all += row->asked[i].site != PASS_CHECK_UNASKED;
         rest += row->asked[i].rest;
     }
@@ -132,24 +142,23 @@ static int list_covered(const struct check_proof *p, const struct pass_check_ker
 static int fill(struct fencing *k, uint32_t index, const struct check_proof *p, struct pass_check_kernel *row,
                 fence_rows *covered)
 {
-    const struct ptx_func *f = k->all.c->funcs[index];
     struct arena *arena = &k->all.c->result->arena;
     const struct proof_head *head = p->ranges->proof.head;
     struct pass_check_asked *asked = ARENA_ARRAY(arena, struct pass_check_asked, head->naccesses + 1u);
     char *bytes = arena_alloc(arena, head->size);
-    bool bare = !head->ncalls && is_worth_it(p);
+    bool bare = !head->ncalls && is_worth_it(k, index, p);
     if (!asked || !bytes)
         return -ENOMEM;
     for (uint32_t i = 0; i < head->naccesses; i++)
         asked[i] =
             (struct pass_check_asked){.site = PASS_CHECK_UNASKED, .root = PASS_CHECK_ANY_ROOT, .align = 1};
-    for (uint32_t i = 0; i < f->nstmts; i++)
-        bare &= ask_stmt(f, p, &k->handles[index], i, asked);
+    for (uint32_t i = 0; i < k->all.c->funcs[index]->nstmts; i++)
+        bare &= ask_stmt(k, index, p, i, asked);
     memcpy(bytes, head, head->size);
     row->proof = (struct str){bytes, head->size};
     row->naccesses = head->naccesses;
     row->asked = asked;
-    row->proved = (uint8_t)choose(k, row, bare);
+    row->proved = (uint8_t)choose(k, index, p, row, bare);
     return pass_check_has_rest((enum pass_check_proved)row->proved) ? list_covered(p, row, covered) : 0;
 }
 

@@ -260,16 +260,12 @@ static int end_thread(struct fence_func *k, uint32_t at, enum kfence_kind kind)
     return err;
 }
 
-// Returns whether the proof of the launch says that the access is right.
-static bool is_covered(struct fence_func *k, uint32_t at, unsigned row)
+// Returns whether the access is right where the variant is launched: the proof says so, or the words by which
+// blocks wait for each other are accessed.
+static bool is_covered(const struct fence_func *k, uint32_t at, unsigned row)
 {
-    const fence_rows *all = k->covered;
-    while (all && k->next_covered < all->len && all->items[k->next_covered].stmt < at)
-        k->next_covered++;
-    for (size_t i = k->next_covered; all && i < all->len && all->items[i].stmt == at; i++)
-        if (all->items[i].row == row)
-            return true;
-    return false;
+    return (k->covered && fence_has_row(k->covered, at, row)) ||
+           (k->grid_words && fence_has_row(k->grid_words, at, row));
 }
 
 static int fence_stmt(struct fence_func *k, uint32_t at)
@@ -343,6 +339,7 @@ int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fe
                            .locals = &all->locals[index],
                            .variables = &all->variables[index],
                            .handles = &all->handles[index],
+                           .grid_words = plan ? &all->grid_words[index] : NULL,
                            .deep = all->deep[index],
                            .frame = PTX_NONE};
     k.site = (struct check_func){.k = &all->all, .f = k.f, .name = c->result->funcs[index].name};

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "flow/grid_words.h"
 #include "flow/multiples.h"
 #include "pass/pass_fence_state.h"
 
@@ -107,13 +108,47 @@ static int plan_stmt(struct planning *p, uint32_t at)
     return err;
 }
 
+bool fence_has_row(const fence_rows *all, uint32_t at, unsigned row)
+{
+    size_t low = 0, high = all->len;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (all->items[middle].stmt < at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < all->len && all->items[low].stmt == at; low++)
+        if (all->items[low].row == row)
+            return true;
+    return false;
+}
+
+int fence_find_grid_words(struct fencing *k, uint32_t index, fence_rows *to)
+{
+    const struct ptx_func *f = k->all.c->funcs[index];
+    const struct reach *reach;
+    int err = f->is_entry && uses_environment(f) ? flow_reaching(pass_flow(k->all.c, index), &reach) : -E2BIG;
+    if (err)
+        return err == -E2BIG ? 0 : err;
+    for (uint32_t i = 0; i < f->nstmts && !err; i++) {
+        struct ptx_mem mem[PTX_MAX_MEM];
+        unsigned n = f->stmts[i].kind == PTX_INSN ? ptx_stmt_mem(f, &f->stmts[i], mem) : 0;
+        for (unsigned row = 0; row < n && !err; row++)
+            if (mem[row].addr->kind == PTX_ADDR && mem[row].extent == PTX_EXTENT_PLAIN &&
+                grid_words_address(f, reach, i, mem[row].addr))
+                err = vec_push(to, ((struct fence_row){i, (uint8_t)row}));
+    }
+    return err;
+}
+
 int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan)
 {
     struct pass_context *c = k->all.c;
     const struct ptx_func *f = c->funcs[index];
     struct planning p = {.k = k, .f = f, .plan = plan};
     struct arena arena;
-    if (!f->is_entry || c->result->funcs[index].why != PASS_REWRITTEN || uses_environment(f))
+    if (!f->is_entry || c->result->funcs[index].why != PASS_REWRITTEN)
         return 0;
     arena_init(&arena, 0);
     int err = flow_roots(pass_flow(c, index), &p.roots);
@@ -133,20 +168,12 @@ int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan)
     return err;
 }
 
-static bool is_among(const fence_rows *rows, const struct fence_masked *m)
-{
-    for (size_t i = 0; i < rows->len; i++)
-        if (rows->items[i].stmt == m->stmt && rows->items[i].row == m->row)
-            return true;
-    return false;
-}
-
 int fence_find_rest(struct fencing *k, uint32_t index, const fence_plan *plan, const fence_rows *covered,
                     fence_plan *rest)
 {
     int err = 0;
     for (size_t i = 0; i < plan->len && !err; i++)
-        if (!is_among(covered, &plan->items[i]))
+        if (!fence_has_row(covered, plan->items[i].stmt, plan->items[i].row))
             err = vec_push(rest, plan->items[i]);
     if (!err && rest->len)
         err = fence_find_near(k, index, rest, true);
@@ -165,9 +192,11 @@ static struct pass_check_pair *pair_of(struct pass_check_variant *v, uint32_t of
 
 // Fills what a variant asks of parameters.
 static int fill_variant(struct arena *arena, const fence_plan *plan, const fence_handles *handles,
-                        struct pass_check_variant *v)
+                        bool cooperative, struct pass_check_variant *v)
 {
-    v->pairs = ARENA_ARRAY(arena, struct pass_check_pair, plan->len + handles->len + 1u);
+    v->pairs = ARENA_ARRAY(arena, struct pass_check_pair, plan->len + handles->len + 2u);
+    if (v->pairs && cooperative)
+        pair_of(v, 0, PASS_CHECK_COOPERATIVE);
     for (size_t i = 0; v->pairs && i < handles->len; i++)
         pair_of(v, handles->items[i].offset,
                 handles->items[i].surface ? PASS_CHECK_SURFACE : PASS_CHECK_TEXTURE);
@@ -191,8 +220,9 @@ int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan, 
     kernel.nparams = f->nparams;
     kernel.params = ARENA_ARRAY(arena, struct pass_check_param, f->nparams + 1u);
     const fence_handles *handles = &k->handles[index];
-    if (!kernel.params || fill_variant(arena, plan, handles, &kernel.full) ||
-        fill_variant(arena, rest, handles, &kernel.rest))
+    bool cooperative = k->grid_words[index].len;
+    if (!kernel.params || fill_variant(arena, plan, handles, cooperative, &kernel.full) ||
+        fill_variant(arena, rest, handles, cooperative, &kernel.rest))
         return -ENOMEM;
     for (uint32_t i = 0; i < f->nparams; i++) {
         uint64_t at = 0;

@@ -88,6 +88,7 @@ struct fencing {
     fence_locals *locals;        // by index of result->funcs
     fence_variables *variables;  // by index of result->funcs
     fence_handles *handles;      // by index of result->funcs
+    fence_rows *grid_words;      // by index of result->funcs: accesses of them, as flow/grid_words.h says
     struct ptx_func **variants;  // NULL: none
     bool *bare;                  // by index of result->funcs: a copy without a fence is kept
     // By index of result->funcs: the variants in which the accesses in `covered` have no fence. NULL: none.
@@ -127,10 +128,10 @@ struct fence_func {
     const fence_variables *variables;
     size_t next_variable;
     const fence_handles *handles;
-    const fence_rows *covered;  // accesses that have no fence; NULL: there is none
-    size_t next_covered;
-    bool deep;       // calls look whether the stack has room
-    uint32_t frame;  // symbol of a local variable of ours; PTX_NONE: there is none
+    const fence_rows *grid_words;  // NULL: they are fenced
+    const fence_rows *covered;     // accesses that have no fence; NULL: there is none
+    bool deep;                     // calls look whether the stack has room
+    uint32_t frame;                // symbol of a local variable of ours; PTX_NONE: there is none
     // Registers.
     uint32_t noted[FENCE_NOTES];  // predicates: whether masks had to change something
     uint32_t pages, base64;       // for modulo
@@ -214,6 +215,12 @@ bool fence_has_loop(const struct fencing *k, const struct ptx_func *f);
 bool fence_is_wide(const struct ptx_mem *mem);
 int fence_size(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned n);
 void fence_add_size(struct fence_func *k, uint32_t at);
+
+// pass_fence_mask.c: returns whether a list of accesses, in order, has one.
+bool fence_has_row(const fence_rows *all, uint32_t at, unsigned row);
+// Finds a kernel's accesses of the words by which the blocks of a cooperative launch wait for each other. Only
+// such launches run its variants, and these need no code for them.
+int fence_find_grid_words(struct fencing *k, uint32_t index, fence_rows *to);
 
 // pass_fence_mask.c: finds the accesses of a kernel that need only a mask. Requires that nothing has been
 // edited.

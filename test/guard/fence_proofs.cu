@@ -2,6 +2,7 @@
 // Launches that a proof shows to stay in the partition, or not. fence_proofs CASE prints the error.
 #include <cstdio>
 #include <cstring>
+#include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
 enum { N = 1000 };
@@ -46,6 +47,15 @@ __global__ void gather(int *p, int n)
     }
 }
 
+// The words by which the blocks wait for each other are not the program's.
+__global__ void together(int *p, int n)
+{
+    int *own = p + blockIdx.x * blockDim.x + threadIdx.x;
+    own[300] = n;
+    cooperative_groups::this_grid().sync();
+    own[(long)p[299] * 64] = own[300];
+}
+
 __device__ int table[64];
 
 __global__ void variable(int *p, int n)
@@ -83,6 +93,15 @@ int main(int argc, char **argv)
         int index = strcmp(what, "gather_wrong") ? 1 : 1 << 29;
         cudaMemcpy(p + 5, &index, sizeof index, cudaMemcpyHostToDevice);
         gather<<<1, 256>>>(strcmp(what, "gather_far") ? p : p + (1ll << 40), 200);
+    }
+    if (!strncmp(what, "together", 8)) {
+        int index = strcmp(what, "together_wrong") ? 1 : 1 << 29, n = 7;
+        void *arguments[] = {&p, &n};
+        cudaMemcpy(p + 299, &index, sizeof index, cudaMemcpyHostToDevice);
+        if (strcmp(what, "together_alone"))
+            cudaLaunchCooperativeKernel((void *)together, 2, 32, arguments, 0, 0);
+        else
+            together<<<2, 32>>>(p, n);
     }
     if (!strcmp(what, "variable_right"))
         variable<<<1, 1>>>(p, 64);

@@ -52,6 +52,11 @@ for way in mask check modulo; do
     PART=$in_part try gather_wrong 0 700 --fence=$way
     try gather_far 0 700 --fence=$way
     try gather_right 0 0 --fence=$way --proofs=off
+    PART=$in_part try together_right 0 0 --fence=$way
+    PART=$in_part try together_wrong 0 700 --fence=$way
+    try together_wrong 0 700 --fence=$way --proofs=off
+    # Only a cooperative launch has the words.
+    try together_alone 0 719 --fence=$way
 done
 # Behind a variable of the module there may be another one: the fence lets that through, the proof does not.
 timeout 60 "$MOAT" --device=cpu --mode=fence --error-exitcode=0 "$T/fence_proofs" variable_wrong \
