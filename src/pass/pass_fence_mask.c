@@ -159,24 +159,12 @@ int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan)
             err = plan_stmt(&p, i);
     arena_free(&arena);
     if (!err && plan->len)
-        err = fence_find_near(k, index, plan, false);
+        err = fence_find_near(k, index, plan, NULL);
     // A kernel that is too large for the analysis has no variant.
     if (err == -E2BIG) {
         plan->len = 0;
         err = 0;
     }
-    return err;
-}
-
-int fence_find_rest(struct fencing *k, uint32_t index, const fence_plan *plan, const fence_rows *covered,
-                    fence_plan *rest)
-{
-    int err = 0;
-    for (size_t i = 0; i < plan->len && !err; i++)
-        if (!fence_has_row(covered, plan->items[i].stmt, plan->items[i].row))
-            err = vec_push(rest, plan->items[i]);
-    if (!err && rest->len)
-        err = fence_find_near(k, index, rest, true);
     return err;
 }
 

@@ -49,7 +49,7 @@ struct solving {
     uint8_t *less;      // by block: times that less was known where it begins
     bool *changed;      // by block: so it was since it was looked at
     size_t next;        // item of the plan
-    bool keeps;         // no register of the program's is changed
+    const bool *kept;   // by index of a register: no mask changes it; NULL: none
 };
 
 static bool meet(struct state *a, struct state b)
@@ -169,14 +169,14 @@ static bool is_certain(const struct ptx_stmt *stmt, const struct fence_masked *m
 }
 
 static void look_global(const struct ptx_stmt *stmt, struct fence_masked *m, int64_t offset,
-                        struct state *now, bool keeps)
+                        struct state *now, bool kept)
 {
     unsigned power = (unsigned)__builtin_ctz(m->align);
     bool whole = !(offset & ((int64_t)m->align - 1));
     m->masks = !now->near;
     m->aligns = m->align > 1 && !(whole && power <= now->power);
     // A pointer that a guard keeps from being used may be anything, and another access may count on it.
-    m->in_place = !keeps && stmt->guard == PTX_NONE && (whole || !m->aligns);
+    m->in_place = !kept && stmt->guard == PTX_NONE && (whole || !m->aligns);
     if (!m->in_place)
         return;
     now->near = m->masks ? STEPS : now->near;
@@ -184,14 +184,14 @@ static void look_global(const struct ptx_stmt *stmt, struct fence_masked *m, int
 }
 
 static void look_shared(const struct ptx_stmt *stmt, struct fence_masked *m, int64_t offset,
-                        struct state *now, bool keeps)
+                        struct state *now, bool kept)
 {
     unsigned power = (unsigned)__builtin_ctz(m->align);
     bool whole = !(offset & ((int64_t)m->align - 1));
     m->aligns = m->align > 1 && !(whole && power <= now->power);
     // What is rounded down is compared anew.
     m->masks = m->aligns || now->low > offset || now->high < offset + m->width;
-    m->in_place = !keeps && is_certain(stmt, m) && (whole || !m->aligns);
+    m->in_place = !kept && is_certain(stmt, m) && (whole || !m->aligns);
     if (!m->in_place)
         return;
     if (m->masks && (m->aligns || now->low >= now->high)) {
@@ -209,10 +209,11 @@ static void look_shared(const struct ptx_stmt *stmt, struct fence_masked *m, int
 static void look_access(struct solving *s, struct fence_masked *m)
 {
     struct state *now = &s->now[s->number[regs_index(s->regs, m->reg)]];
+    bool kept = s->kept && s->kept[regs_index(s->regs, m->reg)];
     if (!fence_is_of_param(m))
-        look_shared(&s->f->stmts[m->stmt], m, m->start, now, s->keeps);
+        look_shared(&s->f->stmts[m->stmt], m, m->start, now, kept);
     else
-        look_global(&s->f->stmts[m->stmt], m, m->start, now, s->keeps);
+        look_global(&s->f->stmts[m->stmt], m, m->start, now, kept);
 }
 
 // Finds the bytes that are accessed by the item's register from its statement on, in the same block: each of
@@ -358,9 +359,9 @@ static int start(struct solving *s, struct arena *arena)
     return 0;
 }
 
-int fence_find_near(struct fencing *k, uint32_t index, fence_plan *plan, bool keeps)
+int fence_find_near(struct fencing *k, uint32_t index, fence_plan *plan, const bool *kept)
 {
-    struct solving s = {.f = k->all.c->funcs[index], .m = k->all.c->m, .plan = plan, .keeps = keeps};
+    struct solving s = {.f = k->all.c->funcs[index], .m = k->all.c->m, .plan = plan, .kept = kept};
     struct flow *flow = pass_flow(k->all.c, index);
     struct arena arena;
     arena_init(&arena, 0);

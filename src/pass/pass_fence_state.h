@@ -226,9 +226,9 @@ int fence_find_grid_words(struct fencing *k, uint32_t index, fence_rows *to);
 // edited.
 int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan);
 // pass_fence_near.c: finds which accesses of the plan need no code. Requires that nothing has been edited.
-// keeps: no code may change a register of the program's.
-int fence_find_near(struct fencing *k, uint32_t index, fence_plan *plan, bool keeps);
-// Makes the plan of the variant in which some accesses have no fence.
+// kept: by index of a register, which code may not change it; NULL: it may change all.
+int fence_find_near(struct fencing *k, uint32_t index, fence_plan *plan, const bool *kept);
+// pass_fence_rest.c: makes the plan of the variant in which some accesses have no fence.
 int fence_find_rest(struct fencing *k, uint32_t index, const fence_plan *plan, const fence_rows *covered,
                     fence_plan *rest);
 // Adds the kernel's variants to the result: which parameters must point into the partition.
