@@ -443,6 +443,8 @@ static int rewrite(struct fencing *k)
         err = raise_version(k);
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
         err = look_func(k, c->funcs[i]);
+    for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
+        err = fence_name_params(c->funcs[i]);
     if (!err && !c->linked)
         err = regbound_add(c);
     if (!err)

@@ -148,6 +148,10 @@ struct fence_func {
 };
 enum { FENCE_WIDEST = 1 << 24 };  // bytes of an access
 
+// pass_fence_params.c: has a kernel load its parameters by their names. Requires that nothing has been
+// analysed. 0 or -ENOMEM.
+int fence_name_params(struct ptx_func *f);
+
 // pass_fence.c: calls of malloc in a statement become calls of ours.
 void fence_redirect(struct fencing *k, struct ptx_func *f, uint32_t at);
 
