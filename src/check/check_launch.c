@@ -358,20 +358,6 @@ void check_kernel_pairs(const struct pass_check_variant *v, const char *bytes, s
     epoch_leave(section);
 }
 
-// Returns whether all blocks of a cooperative launch can run at once.
-static bool fits_together(const struct launch_call *l, const void *variant)
-{
-    const struct driver *d = &guard.real;
-    CUdevice device;
-    int blocks = 0, processors = 0;
-    unsigned threads = l->block[0] * l->block[1] * l->block[2];
-    if (!d->cuOccupancyMaxActiveBlocksPerMultiprocessor || d->cuCtxGetDevice(&device) ||
-        d->cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device) ||
-        d->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (CUfunction)variant, (int)threads, l->shared))
-        return false;
-    return (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] <= (uint64_t)blocks * (uint64_t)processors;
-}
-
 // Returns whether a block of the launch is not larger than those that the variant can have.
 static bool fits_block(const struct launch_call *l, const struct check_variant *v)
 {
@@ -381,7 +367,7 @@ static bool fits_block(const struct launch_call *l, const struct check_variant *
 bool check_kernel_fits(const struct launch_call *l, const struct check_variant *v, uint32_t npairs)
 {
     return npairs <= CHECK_KERNEL_PAIRS && fits_block(l, v) &&
-           (!launch_call_is_cooperative(l) || fits_together(l, v->handle));
+           (!launch_call_is_cooperative(l) || launch_call_fits_together(l, v->handle));
 }
 
 // A kernel without a variant runs as it is.

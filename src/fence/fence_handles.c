@@ -2,6 +2,7 @@
 #include "fence/fence_handles.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "context/context_copy.h"
@@ -29,6 +30,10 @@ static void write_place(struct context *ctx, unsigned place)
 }
 
 // --- textures and surfaces ---------------------------------------------------------------------------------
+
+// A launch has counted on a handle since the last wait: it runs no code that looks for it, so destroying one
+// waits for the kernels. Relaxed: a program that launches and destroys orders the two.
+static _Atomic bool relied;
 
 struct change {
     uint64_t word;
@@ -63,10 +68,35 @@ void fence_handles_object(enum mode_object what, uint64_t handle, bool made)
     CUstreamCaptureMode mode = context_capture_relax();
     c.word = KFENCE_OBJECT(what == MODE_SURFACE ? KFENCE_SURFACE : KFENCE_TEXTURE, handle);
     fence_host_locked(change, &c);
+    struct context *ctx = context_current();
+    if (!made && ctx && atomic_exchange_explicit(&relied, false, memory_order_relaxed))
+        context_wait_as_free(ctx);
     if (c.full)
         guard_report_note("fence: no room for another texture or surface: kernels that use it end");
     context_capture_restore(mode);
     errno = saved;
+}
+
+struct question {
+    uint64_t word;
+    bool found;
+};
+
+static void look_for(void *argument)
+{
+    struct question *q = argument;
+    const struct context *ctx = context_current();
+    q->found = ctx && fence_objects_has(context_number(ctx), q->word);
+}
+
+bool fence_handles_has(enum mode_object what, uint64_t handle)
+{
+    struct question q = {.word =
+                             KFENCE_OBJECT(what == MODE_SURFACE ? KFENCE_SURFACE : KFENCE_TEXTURE, handle)};
+    fence_host_locked(look_for, &q);
+    if (q.found)
+        atomic_store_explicit(&relied, true, memory_order_relaxed);
+    return q.found;
 }
 
 // --- tensor maps -------------------------------------------------------------------------------------------

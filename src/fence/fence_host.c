@@ -307,6 +307,12 @@ static CUresult find_variable(const struct modules_row *row, struct str name, CU
                         : d->cuModuleGetGlobal_v2(at, size, (CUmodule)row->handle, text);
 }
 
+static bool is_listed(const struct pass_symbol *s)
+{
+    return !strncmp(s->pass, "fence", 5) && !str_eq(s->name, STR(KFENCE_VARIABLE)) &&
+           !str_eq(s->name, STR(KFENCE_STACK));
+}
+
 // Lists the module's variables. Those of a library are at other addresses in each context.
 static bool list_variables(const struct modules_row *row)
 {
@@ -316,8 +322,7 @@ static bool list_variables(const struct modules_row *row)
             const struct pass_symbol *s = &row->parts[i]->symbols[k];
             CUdeviceptr at = 0;
             size_t size = 0;
-            if (strncmp(s->pass, "fence", 5) || str_eq(s->name, STR(KFENCE_VARIABLE)) ||
-                str_eq(s->name, STR(KFENCE_STACK)))
+            if (!is_listed(s))
                 continue;
             if (find_variable(row, s->name, &at, &size) || !size) {
                 guard_count(GUARD_FENCE_UNLISTED);
@@ -327,6 +332,26 @@ static bool list_variables(const struct modules_row *row)
             any = true;
         }
     return any;
+}
+
+// Finds the module's window (struct kfence_module) in the current context.
+static void find_window(const struct modules_row *row, struct kfence_module *value)
+{
+    struct fence_ranges found = {NULL, 0, 0};
+    for (unsigned i = 0; i < row->nparts; i++)
+        for (uint32_t k = 0; k < row->parts[i]->nsymbols; k++) {
+            CUdeviceptr at = 0;
+            size_t size = 0;
+            if (is_listed(&row->parts[i]->symbols[k]) &&
+                !find_variable(row, row->parts[i]->symbols[k].name, &at, &size))
+                fence_ranges_add(&found, at, at + size, NULL);
+        }
+    const struct kfence_range widest = fence_ranges_widest(&found, KFENCE_GAP);
+    uint64_t base = (widest.base + KFENCE_GRANULE - 1) / KFENCE_GRANULE * KFENCE_GRANULE,
+             end = widest.end / KFENCE_GRANULE * KFENCE_GRANULE;
+    value->window = base;
+    value->window_bytes = end > base ? end - base : 0;
+    fence_ranges_free(&found);
 }
 
 static bool is_recursive(const struct modules_row *row)
@@ -382,6 +407,7 @@ static bool set_variables(struct context *ctx, CUcontext context, struct fence_d
                                       .tag = KFENCE_TAG(m->number),
                                       .longest = (uint64_t)guard.options.fence_watchdog * 1000000000u};
         fence_partition_describe(p, &value);
+        find_window(row, &value);
         CUresult r = set_variable(ctx, row, &value);
         if (!m->listed[number])
             listed |= list_variables(row);

@@ -8,6 +8,7 @@
 #include "context/kernels.h"
 #include "core/guard.h"
 #include "core/slab_pool.h"
+#include "fence/fence_handles.h"
 #include "fence/fence_host.h"
 #include "fence/fence_memory.h"
 #include "launch/launch_call.h"
@@ -19,7 +20,8 @@
 struct fence_kernel {
     const void *masked;               // the variant that masks; NULL: there is none
     const void *bare;                 // the program's own code; NULL: there is none
-    const struct check_prove *prove;  // of `bare`
+    const void *rest;                 // masks what the proof does not cover; NULL: there is none
+    const struct check_prove *prove;  // of `bare` and `rest`
     const struct pass_check_kernel *about;
 };
 
@@ -68,7 +70,8 @@ static void keep(const void *handle, enum kernels_kind kind, const void *owner,
     *c = *found;
     keep_variant(c->masked, kind, owner, k);
     keep_variant(c->bare, kind, owner, k);
-    if (c->masked || c->bare) {
+    keep_variant(c->rest, kind, owner, k);
+    if (c->masked || c->bare || c->rest) {
         for (uint32_t i = 0; i < about->nparams && i < KERNELS_PARAMETERS; i++)
             layout[i] = (struct kernels_parameter){(uint16_t)about->params[i].offset,
                                                    (uint16_t)about->params[i].size};
@@ -128,10 +131,13 @@ void fence_launch_found(const void *handle, const void *owner, const char *name)
         struct fence_kernel c = {.about = about};
         if (about && guard.options.fence != OPTION_FENCE_CHECK)
             c.masked = find_variant(owner, kind, KFENCE_PREFIX, name);
-        if (about && about->proved == PASS_CHECK_BARE && guard.options.proofs == OPTION_PROOFS_ON)
+        if (about && about->proved != PASS_CHECK_FULL && guard.options.proofs == OPTION_PROOFS_ON)
             c.prove = check_prove_found(about);
-        if (c.prove)
+        if (c.prove && pass_check_may_be_bare((enum pass_check_proved)about->proved))
             c.bare = find_variant(owner, kind, KFENCE_BARE_PREFIX, name);
+        if (c.prove && pass_check_has_rest((enum pass_check_proved)about->proved) &&
+            guard.options.fence != OPTION_FENCE_CHECK)
+            c.rest = find_variant(owner, kind, KFENCE_REST_PREFIX, name);
         keep(handle, kind, owner, &c);
     }
     modules_release(row);
@@ -152,14 +158,18 @@ void fence_launch_function_of(CUfunction function, CUkernel kernel)
     struct fence_kernel of = *c;
     of.masked = function_of(c->masked);
     of.bare = function_of(c->bare);
+    of.rest = function_of(c->rest);
     keep(function, KERNELS_FUNCTION, k ? atomic_load_explicit(&k->owner, memory_order_acquire) : NULL, &of);
 }
 
 const void *fence_launch_variant(const void *handle, unsigned n)
 {
     const struct fence_kernel *c = kernel_of(handle);
-    const void *first = c && c->masked ? c->masked : c ? c->bare : NULL;
-    return !n ? first : n == 1 && c && c->masked ? c->bare : NULL;
+    const void *all[] = {c ? c->masked : NULL, c ? c->bare : NULL, c ? c->rest : NULL};
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i] && !n--)
+            return all[i];
+    return NULL;
 }
 
 // --- launches ----------------------------------------------------------------------------------------------
@@ -194,35 +204,60 @@ static void launch_bare(const struct launch_call *l)
     launch_call_refuse(l, CUDA_ERROR_NOT_PERMITTED);
 }
 
-// Whether all parameters from which the variant computes what it masks point into the partition, and are
-// aligned as the variant counts on.
-static bool is_inside(const struct launch_call *l, const struct pass_check_kernel *about)
+// Several devices that launch together share other words.
+static bool is_cooperative(const struct launch_call *l)
 {
-    const struct pass_check_variant *v = &about->full;
+    return launch_call_is_cooperative(l) && l->call != DRIVER_cuLaunchCooperativeKernelMultiDevice;
+}
+
+// Whether a variant can be launched in place of the kernel.
+static bool fits(const struct launch_call *l, const void *variant)
+{
+    return variant &&
+           (!launch_call_is_cooperative(l) || (is_cooperative(l) && launch_call_fits_together(l, variant)));
+}
+
+static bool is_right(const struct launch_call *l, const struct pass_check_pair *pair, uint64_t value)
+{
+    switch (pair->span) {
+    case PASS_CHECK_COOPERATIVE: return is_cooperative(l);
+    case PASS_CHECK_TEXTURE: return fence_handles_has(MODE_TEXTURE, value);
+    case PASS_CHECK_SURFACE: return fence_handles_has(MODE_SURFACE, value);
+    default: return !(value % pair->align) && fence_memory_is_here(value);
+    }
+}
+
+// Whether the handles among the parameters are those of textures and surfaces, and all parameters from which the variant computes what it masks point into the partition, and are
+// aligned as the variant counts on.
+// handles: only they are looked at.
+static bool is_inside(const struct launch_call *l, const struct pass_check_variant *v, bool handles)
+{
     const void *bytes;
     size_t size;
     if (!launch_call_parameters(l, &bytes, &size))
         return false;
     for (uint32_t i = 0; i < v->npairs; i++) {
         uint64_t pointer = 0, offset = v->pairs[i].offset;
-        if (size < sizeof pointer || offset > size - sizeof pointer)
+        bool has_value = v->pairs[i].span != PASS_CHECK_COOPERATIVE;
+        if (has_value && (size < sizeof pointer || offset > size - sizeof pointer))
             return false;
-        memcpy(&pointer, (const char *)bytes + offset, sizeof pointer);
-        if (pointer % v->pairs[i].align || !fence_memory_is_here(pointer))
+        if (has_value)
+            memcpy(&pointer, (const char *)bytes + offset, sizeof pointer);
+        if ((!handles || v->pairs[i].span != 1) && !is_right(l, &v->pairs[i], pointer))
             return false;
     }
     return true;
 }
 
-// Whether a proof says that no access of the launch leaves the partition. A graph's kernels are launched
-// later, and with other parameters perhaps: they keep their fence.
-static bool is_proved(const struct launch_call *l, const struct fence_kernel *c)
+// What a proof says of the accesses of the launch that could leave the partition. A graph's kernels are
+// launched later, and with other parameters perhaps: they keep their fence.
+static enum check_proved proved(const struct launch_call *l, const struct fence_kernel *c)
 {
     const void *bytes;
     size_t size;
-    return c->bare && !l->node && !launch_call_is_cooperative(l) &&
-           launch_call_parameters(l, &bytes, &size) &&
-           check_prove_holds(c->prove, l, bytes, size, NULL) == CHECK_PROVED_ALL;
+    if ((!c->bare && !c->rest) || l->node || !launch_call_parameters(l, &bytes, &size))
+        return CHECK_PROVED_NOTHING;
+    return check_prove_holds(c->prove, l, bytes, size, NULL);
 }
 
 static void launch_kernel(const struct launch_call *l)
@@ -233,11 +268,18 @@ static void launch_kernel(const struct launch_call *l)
         return;
     }
     guard_count(GUARD_FENCE_LAUNCHES);
-    if (is_proved(l, c) && launch_call_replace(l, c->bare))
+    enum check_proved said = proved(l, c);
+    if (said == CHECK_PROVED_ALL && fits(l, c->bare) && is_inside(l, &c->about->full, true) &&
+        launch_call_replace(l, c->bare)) {
         guard_count(GUARD_FENCE_PROVED);
-    else if (c->masked && !launch_call_is_cooperative(l) && is_inside(l, c->about) &&
-             launch_call_replace(l, c->masked))
+    } else if (said != CHECK_PROVED_NOTHING && fits(l, c->rest) && is_inside(l, &c->about->rest, false) &&
+               launch_call_replace(l, c->rest)) {
+        guard_count(GUARD_FENCE_PART);
         guard_count(GUARD_FENCE_MASKED);
+    } else if (fits(l, c->masked) && is_inside(l, &c->about->full, false) &&
+               launch_call_replace(l, c->masked)) {
+        guard_count(GUARD_FENCE_MASKED);
+    }
 }
 
 void fence_launch(const struct launch_call *l)

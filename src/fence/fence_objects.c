@@ -68,6 +68,14 @@ bool fence_objects_remove(unsigned context, uint64_t word, unsigned *place)
     return found;
 }
 
+bool fence_objects_has(unsigned context, uint64_t word)
+{
+    bool found = false;
+    if (tables[context])
+        find(tables[context], word, &found);
+    return found;
+}
+
 void fence_objects_forget(unsigned context)
 {
     mem_free(tables[context]);

@@ -20,6 +20,7 @@ struct fence_map {
 // Both store the place that has changed, from 0. Return false if nothing has, or without room.
 bool fence_objects_add(unsigned context, uint64_t word, uint64_t bytes, unsigned *place);
 bool fence_objects_remove(unsigned context, uint64_t word, unsigned *place);
+bool fence_objects_has(unsigned context, uint64_t word);
 void fence_objects_forget(unsigned context);
 // Returns the table; NULL: it is empty.
 const struct kfence_object *fence_objects_table(unsigned context);

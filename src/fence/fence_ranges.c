@@ -88,6 +88,18 @@ size_t fence_ranges_list(const struct fence_ranges *r, struct kfence_range *to, 
     return n;
 }
 
+struct kfence_range fence_ranges_widest(const struct fence_ranges *r, uint64_t gap)
+{
+    struct kfence_range widest = {0, 0}, now = {0, 0};
+    for (size_t i = 0; i < r->count; i++) {
+        const struct fence_ranges_entry *e = &r->entries[i];
+        now.base = i && e->base - now.end < gap ? now.base : e->base;
+        now.end = e->end;
+        widest = now.end - now.base > widest.end - widest.base ? now : widest;
+    }
+    return widest;
+}
+
 void fence_ranges_free(struct fence_ranges *r)
 {
     mem_free(r->entries);

@@ -27,6 +27,9 @@ bool fence_ranges_remove(struct fence_ranges *r, uint64_t base);
 bool fence_ranges_remove_owner(struct fence_ranges *r, const void *owner);
 // Writes the ranges, those that touch as one, and returns how many; at most `most`.
 size_t fence_ranges_list(const struct fence_ranges *r, struct kfence_range *to, size_t most);
+// Returns the widest piece of which no gap between two ranges is of `gap` bytes or more; empty if there is no
+// range.
+struct kfence_range fence_ranges_widest(const struct fence_ranges *r, uint64_t gap);
 void fence_ranges_free(struct fence_ranges *r);
 
 #endif

@@ -2,9 +2,9 @@
 // The bodies of the functions of kfence.h. For global memory, the first that applies decides:
 //
 //   in the partition                         the access is made
-//   inside one of the further ranges         the access is made
-//   between blocks that malloc gave          the access is made: the heap of kernels is one piece
 //   where blocks of a grid synchronise       the access is made
+//   between blocks that malloc gave          the access is made: the heap of kernels is one piece
+//   inside one of the further ranges         the access is made
 //   else                                     KFENCE_LEFT; the access goes to the sink
 //
 // An access that is made but not aligned is KFENCE_MISALIGNED, and made at the multiple below.
@@ -61,9 +61,11 @@ KPRIM bool kfence_judge_may(const struct kfence_module *m, uint64_t address, uin
         return true;
     if (end < address)
         return false;
-    return kfence_judge_is_listed(m->state, address, end) || kfence_judge_is_grid(address, end) ||
+    // The search of the list takes longest.
+    return kfence_judge_is_grid(address, end) ||
            (kprim_ld64(KFENCE_IN(m->state, heap_low), KPRIM_RELAXED) <= address &&
-            end <= kprim_ld64(KFENCE_IN(m->state, heap_high), KPRIM_RELAXED));
+            end <= kprim_ld64(KFENCE_IN(m->state, heap_high), KPRIM_RELAXED)) ||
+           kfence_judge_is_listed(m->state, address, end);
 }
 
 // --- objects -----------------------------------------------------------------------------------------------

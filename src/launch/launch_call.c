@@ -25,6 +25,19 @@ bool launch_call_is_cooperative(const struct launch_call *l)
            l->call == DRIVER_cuLaunchCooperativeKernelMultiDevice;
 }
 
+bool launch_call_fits_together(const struct launch_call *l, const void *variant)
+{
+    const struct driver *d = &guard.real;
+    CUdevice device;
+    int blocks = 0, processors = 0;
+    unsigned threads = l->block[0] * l->block[1] * l->block[2];
+    if (!d->cuOccupancyMaxActiveBlocksPerMultiprocessor || d->cuCtxGetDevice(&device) ||
+        d->cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device) ||
+        d->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (CUfunction)variant, (int)threads, l->shared))
+        return false;
+    return (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] <= (uint64_t)blocks * (uint64_t)processors;
+}
+
 bool launch_call_cluster(const struct launch_call *l, unsigned cluster[3])
 {
     const CUlaunchAttributeValue *v = launch_call_attribute(l, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);

@@ -92,6 +92,8 @@ static inline bool launch_call_per_thread(const struct launch_call *l)
 // and are not seen here.
 const CUlaunchAttributeValue *launch_call_attribute(const struct launch_call *l, CUlaunchAttributeID id);
 bool launch_call_is_cooperative(const struct launch_call *l);
+// Returns whether all blocks of a launch can run at once if a variant is launched.
+bool launch_call_fits_together(const struct launch_call *l, const void *variant);
 // Returns false, and zeros, if the launch does not request clusters. The kernel may still have been compiled
 // or configured for clusters.
 bool launch_call_cluster(const struct launch_call *l, unsigned cluster[3]);

@@ -42,6 +42,11 @@ struct pass_check_pair {
 // are the struct kcheck_map of the tensor map at `offset`.
 #define PASS_CHECK_MAP UINT32_MAX
 enum { PASS_CHECK_MAP_BYTES = 128 };
+// Of fenced kernels: the span of a pair that is the handle of a texture or a surface.
+#define PASS_CHECK_TEXTURE (UINT32_MAX - 1)
+#define PASS_CHECK_SURFACE (UINT32_MAX - 2)
+// The span of a pair that is no parameter: the launch must be cooperative.
+#define PASS_CHECK_COOPERATIVE (UINT32_MAX - 3)
 
 struct pass_check_param {
     uint32_t offset, size;

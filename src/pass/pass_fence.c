@@ -375,13 +375,15 @@ static int keep_result(struct fencing *k)
 }
 
 // Names the module's variables, whose addresses the host lists. They follow the module's own variable.
-static int add_variables(struct pass_context *c)
+static int add_variables(struct fencing *k)
 {
+    struct pass_context *c = k->all.c;
     const struct ptx_module *m = c->m;
     int err = pass_add_symbol(c, STR(KFENCE_VARIABLE), sizeof(struct kfence_module));
     for (uint32_t i = 0; i < m->nitems && !err; i++) {
         const struct ptx_var *v = m->items[i].kind == PTX_ITEM_VAR ? m->items[i].var : NULL;
         bool has_place = v && (v->space == PTX_SPACE_GLOBAL || v->space == PTX_SPACE_CONST);
+        k->has_window |= has_place && fence_variable_bytes(m, v->sym);
         if (has_place && v->linkage != PTX_EXTERN && ptx_var_size(v))
             err = pass_add_symbol(c, ptx_sym(m, v->sym)->name, ptx_var_size(v));
     }
@@ -411,8 +413,21 @@ static int plan_variants(struct fencing *k)
     k->variants = ARENA_ARRAY(&c->m->arena, struct ptx_func *, n + 1u);
     k->bare = ARENA_ARRAY(&c->m->arena, bool, n + 1u);
     k->locals = ARENA_ARRAY(&c->m->arena, fence_locals, n + 1u);
-    if (!k->plans || !k->variants || !k->bare || !k->locals)
+    k->variables = ARENA_ARRAY(&c->m->arena, fence_variables, n + 1u);
+    k->handles = ARENA_ARRAY(&c->m->arena, fence_handles, n + 1u);
+    k->grid_words = ARENA_ARRAY(&c->m->arena, fence_rows, n + 1u);
+    k->rests = ARENA_ARRAY(&c->m->arena, struct ptx_func *, n + 1u);
+    k->covered = ARENA_ARRAY(&c->m->arena, fence_rows, n + 1u);
+    k->rest_plans = ARENA_ARRAY(&c->m->arena, fence_plan, n + 1u);
+    if (!k->plans || !k->variants || !k->bare || !k->locals || !k->variables || !k->rests || !k->covered ||
+        !k->rest_plans || !k->handles || !k->grid_words)
         return -ENOMEM;
+    memset(k->grid_words, 0, (n + 1u) * sizeof *k->grid_words);
+    memset(k->handles, 0, (n + 1u) * sizeof *k->handles);
+    memset(k->rests, 0, (n + 1u) * sizeof *k->rests);
+    memset(k->covered, 0, (n + 1u) * sizeof *k->covered);
+    memset(k->rest_plans, 0, (n + 1u) * sizeof *k->rest_plans);
+    memset(k->variables, 0, (n + 1u) * sizeof *k->variables);
     memset(k->plans, 0, (n + 1u) * sizeof *k->plans);
     memset(k->locals, 0, (n + 1u) * sizeof *k->locals);
     memset(k->variants, 0, (n + 1u) * sizeof *k->variants);
@@ -421,14 +436,20 @@ static int plan_variants(struct fencing *k)
         struct pass_check_kernel row = {.proof = STR("")};
         err = fence_find_masked(k, i, &k->plans[i]);
         err = err ? err : fence_find_locals(k, i, &k->locals[i]);
-        err = err ? err : fence_find_bare(k, i, &row);
-        k->bare[i] = row.proved == PASS_CHECK_BARE;
-        if (!err && (k->plans[i].len || k->bare[i]))
-            err = fence_add_kernel(k, i, &k->plans[i], &row);
+        err = err ? err : fence_find_variables(k, i, &k->variables[i]);
+        err = err ? err : fence_find_grid_words(k, i, &k->grid_words[i]);
+        err = err ? err : fence_find_handles(k, i, &k->handles[i]);
+        err = err ? err : fence_find_bare(k, i, &row, &k->covered[i]);
+        err = err ? err : fence_find_rest(k, i, &k->plans[i], &k->covered[i], &k->rest_plans[i]);
+        k->bare[i] = pass_check_may_be_bare((enum pass_check_proved)row.proved);
+        if (!err && (k->plans[i].len || k->handles[i].len || row.proved != PASS_CHECK_FULL))
+            err = fence_add_kernel(k, i, &k->plans[i], &k->rest_plans[i], &row);
     }
     for (uint32_t i = 0; i < n && !err; i++) {
-        if (k->plans[i].len)
+        if (k->plans[i].len || k->handles[i].len)
             err = copy_kernel(c, i, KFENCE_PREFIX, &k->variants[i]);
+        if (!err && k->covered[i].len)
+            err = copy_kernel(c, i, KFENCE_REST_PREFIX, &k->rests[i]);
         struct ptx_func *bare;
         if (!err && k->bare[i])
             err = copy_kernel(c, i, KFENCE_BARE_PREFIX, &bare);
@@ -439,11 +460,13 @@ static int plan_variants(struct fencing *k)
 static int rewrite(struct fencing *k)
 {
     struct pass_context *c = k->all.c;
-    int err = add_variables(c);
+    int err = add_variables(k);
     if (!err)
         err = raise_version(k);
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
         err = look_func(k, c->funcs[i]);
+    for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
+        err = fence_name_params(c->funcs[i]);
     if (!err && !c->linked)
         err = regbound_add(c);
     if (!err)
@@ -455,9 +478,11 @@ static int rewrite(struct fencing *k)
     if (!err)
         err = plan_variants(k);
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++) {
-        err = fence_func(k, i, c->funcs[i], NULL);
+        err = fence_func(k, i, c->funcs[i], NULL, NULL);
         if (!err && k->variants[i])
-            err = fence_func(k, i, k->variants[i], &k->plans[i]);
+            err = fence_func(k, i, k->variants[i], &k->plans[i], NULL);
+        if (!err && k->rests[i])
+            err = fence_func(k, i, k->rests[i], &k->rest_plans[i], &k->covered[i]);
     }
     return err ? err : keep_result(k);
 }
@@ -471,6 +496,14 @@ static int fence(struct pass_context *c, bool modulo, bool watchdog)
         vec_free(&k.plans[i]);
     for (uint32_t i = 0; k.locals && i < c->result->nfuncs; i++)
         vec_free(&k.locals[i]);
+    for (uint32_t i = 0; k.rest_plans && i < c->result->nfuncs; i++) {
+        vec_free(&k.rest_plans[i]);
+        vec_free(&k.covered[i]);
+        vec_free(&k.handles[i]);
+        vec_free(&k.grid_words[i]);
+    }
+    for (uint32_t i = 0; k.variables && i < c->result->nfuncs; i++)
+        vec_free(&k.variables[i]);
     vec_free(&k.shapes);
     vec_free(&k.all.sites);
     vec_free(&k.all.kernels);

@@ -156,6 +156,13 @@ static const struct ptx_func *callable(const struct fencing *k, uint32_t sym)
     return sym < k->nsyms && k->taken[sym] && s->kind == PTX_SYM_FUNC && !s->func->is_entry ? s->func : NULL;
 }
 
+// Returns whether the symbol is a function that calls with such a prototype may get the address of.
+static bool is_target(const struct fencing *k, uint32_t sym, const struct ptx_proto *p)
+{
+    const struct ptx_func *f = callable(k, sym);
+    return f && fits(f, p);
+}
+
 // The added functions stand before the module's own.
 static void declare_taken(const struct fencing *k, struct out *to)
 {
@@ -179,10 +186,9 @@ static void write_shape(const struct fencing *k, const struct ptx_proto *p, unsi
             "mov.b32 may, 1;\n",
             number);
     for (uint32_t i = 0; i < k->nsyms && !k->open; i++) {
-        const struct ptx_func *f = callable(k, i);
-        if (f && fits(f, p))
+        if (is_target(k, i, p))
             out_fmt(to, "mov.u64 x, " STR_FMT ";\nsetp.eq.u64 p, x, f;\n@p bra yes;\n",
-                    STR_ARG(ptx_func_name(m, f)));
+                    STR_ARG(ptx_func_name(m, callable(k, i))));
     }
     out_cstr(to, k->open ? "setp.ne.u64 p, f, 0;\n@p bra yes;\n" : "");
     out_cstr(to, "mov.b32 may, 0;\nyes:\nret;\n}\n");
@@ -244,15 +250,40 @@ int fence_add_calls(struct fencing *k)
 
 // --- a call ------------------------------------------------------------------------------------------------
 
+enum { MOST_COMPARED = 8 };  // functions that a pointer is compared with where it is called
+
+// Sets k->bad if the pointer may be called. Comparisons with few functions need no call.
+static int compare_with(struct fence_func *k, uint32_t at, const struct ptx_proto *p, uint32_t reg)
+{
+    uint32_t number = shape_number(k->k, p), n = 0;
+    if (number == PTX_NONE)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < k->k->nsyms; i++)
+        n += is_target(k->k, i, p);
+    if (k->k->open) {
+        BEFORE(k, at, "setp.ne.u64 %0, %1, 0;", edit_reg(k->bad), edit_reg(reg));
+    } else if (n && n <= MOST_COMPARED) {
+        BEFORE(k, at, "setp.ne.b32 %0, 0, 0;", edit_reg(k->bad));
+        for (uint32_t i = 0; i < k->k->nsyms; i++)
+            if (is_target(k->k, i, p))
+                BEFORE(k, at, "mov.u64 %0, %1;\nsetp.eq.or.u64 %2, %3, %0, %2;", edit_reg(k->what),
+                       edit_sym(i), edit_reg(k->bad), edit_reg(reg));
+    } else {
+        BEFORE(k, at, "call (%0), %1, (%2);\nsetp.ne.b32 %3, %0, 0;", edit_reg(k->low),
+               edit_sym(k->k->shapes.items[number].sym), edit_reg(reg), edit_reg(k->bad));
+    }
+    return 0;
+}
+
 static int compare_pointer(struct fence_func *k, uint32_t at, uint32_t site, uint32_t reg)
 {
     const struct ptx_proto *p = proto_of(k->k->all.c->m, &k->f->stmts[at]);
-    uint32_t number = shape_number(k->k, p), may = edit_new_label(k->k->all.c->edit);
-    if (number == PTX_NONE)
-        return -ENOMEM;
-    BEFORE(k, at, "mov.u64 %4, %1;\ncall (%0), %2, (%4);\nsetp.ne.b32 %3, %0, 0;\n@%3 bra %5;",
-           edit_reg(k->low), edit_reg(reg), edit_sym(k->k->shapes.items[number].sym), edit_reg(k->bad),
-           edit_reg(k->to[0]), edit_sym(may));
+    uint32_t may = edit_new_label(k->k->all.c->edit);
+    BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->to[0]), edit_reg(reg));
+    int err = compare_with(k, at, p, k->to[0]);
+    if (err)
+        return err;
+    BEFORE(k, at, "@%0 bra %1;", edit_reg(k->bad), edit_sym(may));
     fence_end(k, at, KFENCE_WHAT(site, 0, 0), KFENCE_BAD_CALL, k->to[0]);
     edit_place_label(k->k->all.c->edit, at, may);
     return 0;

@@ -97,12 +97,18 @@ static int new_site(struct fence_func *k, uint32_t at, const struct ptx_mem *mem
     return check_site(&k->site, &a, site);
 }
 
-// Sets k->bad if the pointer is outside of the partition or the access is not aligned, and is to be made.
-static void compare(struct fence_func *k, uint32_t at, uint32_t to, int64_t offset, uint32_t align)
+// Sets k->bad if the pointer is outside of the partition, or of the variable that it was made from, or the
+// access is not aligned, and is to be made.
+static void compare(struct fence_func *k, uint32_t at, uint32_t to, int64_t offset, uint32_t align,
+                    uint32_t variable, uint32_t width)
 {
     const struct ptx_stmt *s = &k->f->stmts[at];
-    BEFORE(k, at, "mov.b64 {%0, %1}, %2;\nxor.b32 %3, %1, %4;\nand.b32 %3, %3, %5;", edit_reg(k->low),
-           edit_reg(k->high), edit_reg(to), edit_reg(k->bits), edit_reg(k->base), edit_reg(k->outside));
+    BEFORE(k, at, "mov.b64 {%0, %1}, %2;", edit_reg(k->low), edit_reg(k->high), edit_reg(to));
+    if (variable != PTX_NONE)
+        fence_compare_variable(k, at, variable, to, offset, width);
+    else
+        BEFORE(k, at, "xor.b32 %0, %1, %2;\nand.b32 %0, %0, %3;", edit_reg(k->bits), edit_reg(k->high),
+               edit_reg(k->base), edit_reg(k->outside));
     if (align > 1 && offset % align)
         BEFORE(k, at, "add.s32 %0, %0, %1;", edit_reg(k->low), edit_imm(offset % align));
     if (align > 1)
@@ -192,13 +198,12 @@ static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *me
                      unsigned number)
 {
     while (k->plan && k->next < k->plan->len && k->plan->items[k->next].stmt < at)
-        k->next++;  // of a statement that ends the thread
-    const struct fence_masked *m = k->plan && k->next < k->plan->len ? &k->plan->items[k->next] : NULL;
-    if (m && m->stmt == at && m->row == number) {
         k->next++;
-        fence_mask(k, m, mem);
-        return 0;
-    }
+    for (size_t i = k->next; k->plan && i < k->plan->len && k->plan->items[i].stmt == at; i++)
+        if (k->plan->items[i].row == number) {
+            fence_mask(k, &k->plan->items[i], mem);
+            return 0;
+        }
     uint32_t site, align = fence_alignment(mem), to = k->to[row], width;
     if (fence_is_shared(mem))
         return fence_shared(k, at, mem, row);
@@ -207,12 +212,15 @@ static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *me
         return err;
     unsigned flags = fence_flags(mem, align);
     int64_t offset = load_pointer(k, at, mem->addr, to);
-    compare(k, at, to, offset, align);
+    const struct fence_variable *v = fence_variable_at(k, at, number);
+    compare(k, at, to, offset, align, v ? v->sym : PTX_NONE, width);
     uint32_t inside = edit_new_label(k->k->all.c->edit);
     bool wide = fence_is_wide(mem);
     uint64_t what = wide ? KFENCE_WHAT(site, 0, flags | KFENCE_WIDE) : KFENCE_WHAT(site, width, flags);
-    BEFORE(k, at, "@!%0 bra %1;\nmov.u64 %2, %3;", edit_reg(k->bad), edit_sym(inside), edit_reg(k->what),
-           edit_imm((int64_t)what));
+    BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(inside));
+    if (v && v->sym == PTX_NONE)
+        fence_look_near(k, at, to, offset, align, inside);
+    BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->what), edit_imm((int64_t)what));
     if (wide)
         fence_add_size(k, at);
     BEFORE(k, at, "add.s64 %2, %2, %3;\ncall (%2), %1, (%0, %2);\nsub.s64 %2, %2, %3;", edit_reg(k->what),
@@ -260,6 +268,14 @@ static int end_thread(struct fence_func *k, uint32_t at, enum kfence_kind kind)
     return err;
 }
 
+// Returns whether the access is right where the variant is launched: the proof says so, or the words by which
+// blocks wait for each other are accessed.
+static bool is_covered(const struct fence_func *k, uint32_t at, unsigned row)
+{
+    return (k->covered && fence_has_row(k->covered, at, row)) ||
+           (k->grid_words && fence_has_row(k->grid_words, at, row));
+}
+
 static int fence_stmt(struct fence_func *k, uint32_t at)
 {
     struct ptx_mem mem[PTX_MAX_MEM];
@@ -274,11 +290,15 @@ static int fence_stmt(struct fence_func *k, uint32_t at)
         err = fence_loop(k, at);
     if (!err)
         err = fence_object(k, at);
-    unsigned n = ptx_stmt_mem(k->f, s, mem), rows = 0;
-    if (!err)
+    unsigned n = ptx_stmt_mem(k->f, s, mem), rows = 0, covered = 0;
+    for (unsigned i = 0; i < n; i++)
+        covered += is_covered(k, at, i);
+    if (!err && (!n || covered < n))
         err = fence_size(k, at, mem, n);
     for (unsigned i = 0; i < n && !err; i++)
-        if (mem[i].extent == PTX_EXTENT_DESCRIPTOR && mem[i].addr->kind == PTX_REG)
+        if (is_covered(k, at, i))
+            continue;
+        else if (mem[i].extent == PTX_EXTENT_DESCRIPTOR && mem[i].addr->kind == PTX_REG)
             err = fence_descriptor(k, at, &mem[i]);
         else if (!fence_local(k, at, &mem[i], i, &err) && fence_wants(k, &mem[i]))
             err = rows == FENCE_ROWS ? -ENOTSUP : fence_row(k, at, &mem[i], rows++, i);
@@ -323,13 +343,18 @@ static void registers(struct fence_func *k)
                edit_reg(k->own), edit_reg(k->limit), edit_reg(k->end));
 }
 
-int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fence_plan *plan)
+int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fence_plan *plan,
+               const fence_rows *covered)
 {
     struct pass_context *c = all->all.c;
     struct fence_func k = {.k = all,
                            .f = f,
                            .plan = plan,
+                           .covered = covered,
                            .locals = &all->locals[index],
+                           .variables = &all->variables[index],
+                           .handles = &all->handles[index],
+                           .grid_words = plan ? &all->grid_words[index] : NULL,
                            .deep = all->deep[index],
                            .frame = PTX_NONE};
     k.site = (struct check_func){.k = &all->all, .f = k.f, .name = c->result->funcs[index].name};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The variant of a kernel in which accesses are masked: KFENCE_PREFIX NAME. It is launched where all
 // parameters that addresses of global memory are computed from point into the partition; a right access by
-// one of them stays in its buffer, so that the mask changes nothing. Other accesses of global memory, by
-// pointers from memory or to variables, are compared as in the kernel itself.
+// one of them stays in its buffer, so that the mask changes nothing. Addresses that are made from a variable's
+// are compared with this variable (pass_fence_variable.c). Other accesses of global memory, by pointers from
+// memory, are compared as in the kernel itself.
 //
 //   a predicate notes that the upper half of the pointer is not that of an address in the partition
 //   the upper half = that of the base, if the predicate is set
@@ -14,6 +15,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "flow/grid_words.h"
 #include "flow/multiples.h"
 #include "pass/pass_fence_state.h"
 
@@ -53,11 +55,12 @@ static void set_align(const struct planning *p, struct fence_masked *m, const st
     if (v == REACH_NONE || mem->addr->value & ((int64_t)align - 1))
         return;
     bool follows = p->multiples.beyond[v] >= power;
-    bool aligned = m->shared && check_is_variable(root) &&
+    bool param = fence_is_of_param(m);
+    bool aligned = !param && check_is_variable(root) &&
                    multiples_of_variable(ptx_sym(p->k->all.c->m, root.id)->var) >= power;
-    if (p->multiples.own[v] >= power || (follows && (!m->shared || aligned)))
+    if (p->multiples.own[v] >= power || (follows && (param || aligned)))
         m->align = 1;
-    if (m->align == 1 && p->multiples.own[v] < power && !m->shared)
+    if (m->align == 1 && p->multiples.own[v] < power && param)
         m->asked = align;
 }
 
@@ -74,8 +77,10 @@ static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const
     unsigned bits = ptx_type_bits((enum ptx_type)ptx_reg_var(p->f, addr->id)->type);
     struct roots_of root = roots_address(p->roots, at, addr);
     bool shared = ptx_space_is((enum ptx_space)mem->space) == PTX_SPACE_SHARED;
+    uint32_t variable = fence_variable_of(p->roots, root, mem);
+    bool rooted = root.kind == ROOTS_PARAM || variable != PTX_NONE;
     if (shared ? bits != 32 || mem->bytes > FENCE_MOST_SHARED
-               : bits != 64 || root.kind != ROOTS_PARAM || rows || fence_is_shared(mem))
+               : bits != 64 || !rooted || rows || fence_is_shared(mem))
         return false;
     *m = (struct fence_masked){.stmt = at,
                                .row = row,
@@ -84,9 +89,10 @@ static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const
                                .width = mem->bytes ? (int32_t)mem->bytes : 1,
                                .offset = root.id,
                                .shared = shared,
+                               .variable = variable,
                                .lanes = rows && mem->lanes < 32 ? mem->lanes : 0};
     set_align(p, m, mem, root);
-    return true;
+    return variable == PTX_NONE || m->align == 1;
 }
 
 static int plan_stmt(struct planning *p, uint32_t at)
@@ -102,13 +108,47 @@ static int plan_stmt(struct planning *p, uint32_t at)
     return err;
 }
 
+bool fence_has_row(const fence_rows *all, uint32_t at, unsigned row)
+{
+    size_t low = 0, high = all->len;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (all->items[middle].stmt < at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < all->len && all->items[low].stmt == at; low++)
+        if (all->items[low].row == row)
+            return true;
+    return false;
+}
+
+int fence_find_grid_words(struct fencing *k, uint32_t index, fence_rows *to)
+{
+    const struct ptx_func *f = k->all.c->funcs[index];
+    const struct reach *reach;
+    int err = f->is_entry && uses_environment(f) ? flow_reaching(pass_flow(k->all.c, index), &reach) : -E2BIG;
+    if (err)
+        return err == -E2BIG ? 0 : err;
+    for (uint32_t i = 0; i < f->nstmts && !err; i++) {
+        struct ptx_mem mem[PTX_MAX_MEM];
+        unsigned n = f->stmts[i].kind == PTX_INSN ? ptx_stmt_mem(f, &f->stmts[i], mem) : 0;
+        for (unsigned row = 0; row < n && !err; row++)
+            if (mem[row].addr->kind == PTX_ADDR && mem[row].extent == PTX_EXTENT_PLAIN &&
+                grid_words_address(f, reach, i, mem[row].addr))
+                err = vec_push(to, ((struct fence_row){i, (uint8_t)row}));
+    }
+    return err;
+}
+
 int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan)
 {
     struct pass_context *c = k->all.c;
     const struct ptx_func *f = c->funcs[index];
     struct planning p = {.k = k, .f = f, .plan = plan};
     struct arena arena;
-    if (!f->is_entry || c->result->funcs[index].why != PASS_REWRITTEN || uses_environment(f))
+    if (!f->is_entry || c->result->funcs[index].why != PASS_REWRITTEN)
         return 0;
     arena_init(&arena, 0);
     int err = flow_roots(pass_flow(c, index), &p.roots);
@@ -119,7 +159,7 @@ int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan)
             err = plan_stmt(&p, i);
     arena_free(&arena);
     if (!err && plan->len)
-        err = fence_find_near(k, index, plan);
+        err = fence_find_near(k, index, plan, NULL);
     // A kernel that is too large for the analysis has no variant.
     if (err == -E2BIG) {
         plan->len = 0;
@@ -129,16 +169,35 @@ int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan)
 }
 
 // Returns the pair of the parameter at an offset, a new one if there is none.
-static struct pass_check_pair *pair_of(struct pass_check_variant *v, uint32_t offset)
+static struct pass_check_pair *pair_of(struct pass_check_variant *v, uint32_t offset, uint32_t span)
 {
     for (uint32_t i = 0; i < v->npairs; i++)
-        if (v->pairs[i].offset == offset)
+        if (v->pairs[i].offset == offset && v->pairs[i].span == span)
             return &v->pairs[i];
-    v->pairs[v->npairs] = (struct pass_check_pair){.offset = offset, .span = 1, .align = 1};
+    v->pairs[v->npairs] = (struct pass_check_pair){.offset = offset, .span = span, .align = 1};
     return &v->pairs[v->npairs++];
 }
 
-int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan,
+// Fills what a variant asks of parameters.
+static int fill_variant(struct arena *arena, const fence_plan *plan, const fence_handles *handles,
+                        bool cooperative, struct pass_check_variant *v)
+{
+    v->pairs = ARENA_ARRAY(arena, struct pass_check_pair, plan->len + handles->len + 2u);
+    if (v->pairs && cooperative)
+        pair_of(v, 0, PASS_CHECK_COOPERATIVE);
+    for (size_t i = 0; v->pairs && i < handles->len; i++)
+        pair_of(v, handles->items[i].offset,
+                handles->items[i].surface ? PASS_CHECK_SURFACE : PASS_CHECK_TEXTURE);
+    for (size_t i = 0; v->pairs && i < plan->len; i++) {
+        if (!fence_is_of_param(&plan->items[i]))
+            continue;
+        struct pass_check_pair *pair = pair_of(v, plan->items[i].offset, 1);
+        pair->align = plan->items[i].asked > pair->align ? plan->items[i].asked : pair->align;
+    }
+    return v->pairs ? 0 : -ENOMEM;
+}
+
+int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan, const fence_plan *rest,
                      const struct pass_check_kernel *bare)
 {
     struct pass_context *c = k->all.c;
@@ -148,19 +207,15 @@ int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan,
     kernel.name = c->result->funcs[index].name;
     kernel.nparams = f->nparams;
     kernel.params = ARENA_ARRAY(arena, struct pass_check_param, f->nparams + 1u);
-    kernel.full.pairs = ARENA_ARRAY(arena, struct pass_check_pair, plan->len + 1u);
-    if (!kernel.params || !kernel.full.pairs)
+    const fence_handles *handles = &k->handles[index];
+    bool cooperative = k->grid_words[index].len;
+    if (!kernel.params || fill_variant(arena, plan, handles, cooperative, &kernel.full) ||
+        fill_variant(arena, rest, handles, cooperative, &kernel.rest))
         return -ENOMEM;
     for (uint32_t i = 0; i < f->nparams; i++) {
         uint64_t at = 0;
         roots_param_offset(f, f->params[i].sym, &at);
         kernel.params[i] = (struct pass_check_param){(uint32_t)at, (uint32_t)ptx_var_size(&f->params[i])};
-    }
-    for (size_t i = 0; i < plan->len; i++) {
-        if (plan->items[i].shared)
-            continue;
-        struct pass_check_pair *pair = pair_of(&kernel.full, plan->items[i].offset);
-        pair->align = plan->items[i].asked > pair->align ? plan->items[i].asked : pair->align;
     }
     return vec_push(&k->all.kernels, kernel);
 }
@@ -187,6 +242,11 @@ static void note(struct fence_func *k, const struct fence_masked *m, enum fence_
     else if (!all)
         made = edit_guard(s);
     BEFORE(k, m->stmt, all ? text : guarded, edit_reg(k->noted[which]), edit_reg(reg), given, made);
+}
+
+void fence_note_above(struct fence_func *k, const struct fence_masked *m, uint32_t reg, uint64_t number)
+{
+    note(k, m, FENCE_MASKED, GUARDED("setp.gt.or.u64 %0, %1, %2, %0;"), reg, edit_imm((int64_t)number));
 }
 
 // Makes a register of 32 bits a multiple of the width.
@@ -284,8 +344,9 @@ static void mask_shared(struct fence_func *k, const struct fence_masked *m, cons
 
 void fence_mask(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem)
 {
+    bool variable = m->variable != PTX_NONE;
     if (m->masks || m->aligns)
-        (m->shared ? mask_shared : mask_global)(k, m, mem);
+        (variable ? fence_mask_variable : m->shared ? mask_shared : mask_global)(k, m, mem);
 }
 
 // --- the ends of a variant ---------------------------------------------------------------------------------

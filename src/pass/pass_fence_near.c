@@ -28,9 +28,11 @@ _Static_assert((uint64_t)STEPS *STEP + KFENCE_OFFSET < KFENCE_ZONE, "sinks are a
 
 // What is known of a register.
 struct state {
-    uint8_t near;       // the pointer is at most STEPS - near steps beside the partition; 0: unknown
-    uint8_t power;      // a multiple of 2^power
-    int16_t low, high;  // bytes [low, high) from it on are in the block's shared memory, if low < high
+    uint8_t near;   // the pointer is at most STEPS - near steps beside the partition; 0: unknown
+    uint8_t power;  // a multiple of 2^power
+    // Bytes [low, high) from it on are in the block's shared memory, or in a variable of the module in global
+    // memory if the register has 64 bits, if low < high.
+    int16_t low, high;
 };
 static const struct state nothing = {.low = INT16_MAX, .high = INT16_MIN};
 
@@ -47,6 +49,7 @@ struct solving {
     uint8_t *less;      // by block: times that less was known where it begins
     bool *changed;      // by block: so it was since it was looked at
     size_t next;        // item of the plan
+    const bool *kept;   // by index of a register: no mask changes it; NULL: none
 };
 
 static bool meet(struct state *a, struct state b)
@@ -95,13 +98,13 @@ static struct state add_operand(struct state to, const struct ptx_operand *o, bo
     return number && o->value < STEP && o->value > -STEP ? add(to, negative ? -o->value : o->value) : nothing;
 }
 
-// The address of a variable in shared memory.
-static struct state of_variable(const struct solving *s, const struct ptx_operand *o)
+// The address of a variable in shared memory, if it has 32 bits, or in global memory.
+static struct state of_variable(const struct solving *s, const struct ptx_operand *o, unsigned bits)
 {
     const struct ptx_sym *sym = ptx_sym_behind_alias(s->m, o->id);
-    bool shared =
-        sym->kind == PTX_SYM_VAR && ptx_space_is((enum ptx_space)sym->var->space) == PTX_SPACE_SHARED;
-    uint64_t size = shared ? ptx_var_size(sym->var) : 0;
+    bool shared = bits == 32 && sym->kind == PTX_SYM_VAR &&
+                  ptx_space_is((enum ptx_space)sym->var->space) == PTX_SPACE_SHARED;
+    uint64_t size = shared ? ptx_var_size(sym->var) : bits == 64 ? fence_variable_bytes(s->m, o->id) : 0;
     struct state all = nothing;
     if (o->value < 0 || o->value >= (int64_t)size)
         return nothing;
@@ -124,7 +127,8 @@ static bool is_parameter(const struct solving *s, const struct ptx_stmt *stmt)
         !roots_param_offset(s->f, addr->id, &offset))
         return false;
     for (size_t i = 0; i < s->plan->len; i++)
-        if (!s->plan->items[i].shared && s->plan->items[i].offset == offset + (uint64_t)addr->value)
+        if (fence_is_of_param(&s->plan->items[i]) &&
+            s->plan->items[i].offset == offset + (uint64_t)addr->value)
             return true;
     return false;
 }
@@ -143,8 +147,8 @@ static struct state written(const struct solving *s, const struct ptx_stmt *stmt
     parameter.near = STEPS;
     switch (form->id) {
     case PTX_OP_MOV:
-        if (a->kind == PTX_SYM && bits == 32)
-            return of_variable(s, a);
+        if (a->kind == PTX_SYM && same)
+            return of_variable(s, a, bits);
         return same ? state_of(s, a) : nothing;
     case PTX_OP_CVTA: return same && global ? state_of(s, a) : nothing;
     case PTX_OP_ADD:
@@ -165,14 +169,14 @@ static bool is_certain(const struct ptx_stmt *stmt, const struct fence_masked *m
 }
 
 static void look_global(const struct ptx_stmt *stmt, struct fence_masked *m, int64_t offset,
-                        struct state *now)
+                        struct state *now, bool kept)
 {
     unsigned power = (unsigned)__builtin_ctz(m->align);
     bool whole = !(offset & ((int64_t)m->align - 1));
     m->masks = !now->near;
     m->aligns = m->align > 1 && !(whole && power <= now->power);
     // A pointer that a guard keeps from being used may be anything, and another access may count on it.
-    m->in_place = stmt->guard == PTX_NONE && (whole || !m->aligns);
+    m->in_place = !kept && stmt->guard == PTX_NONE && (whole || !m->aligns);
     if (!m->in_place)
         return;
     now->near = m->masks ? STEPS : now->near;
@@ -180,14 +184,14 @@ static void look_global(const struct ptx_stmt *stmt, struct fence_masked *m, int
 }
 
 static void look_shared(const struct ptx_stmt *stmt, struct fence_masked *m, int64_t offset,
-                        struct state *now)
+                        struct state *now, bool kept)
 {
     unsigned power = (unsigned)__builtin_ctz(m->align);
     bool whole = !(offset & ((int64_t)m->align - 1));
     m->aligns = m->align > 1 && !(whole && power <= now->power);
     // What is rounded down is compared anew.
     m->masks = m->aligns || now->low > offset || now->high < offset + m->width;
-    m->in_place = is_certain(stmt, m) && (whole || !m->aligns);
+    m->in_place = !kept && is_certain(stmt, m) && (whole || !m->aligns);
     if (!m->in_place)
         return;
     if (m->masks && (m->aligns || now->low >= now->high)) {
@@ -205,10 +209,11 @@ static void look_shared(const struct ptx_stmt *stmt, struct fence_masked *m, int
 static void look_access(struct solving *s, struct fence_masked *m)
 {
     struct state *now = &s->now[s->number[regs_index(s->regs, m->reg)]];
-    if (m->shared)
-        look_shared(&s->f->stmts[m->stmt], m, m->start, now);
+    bool kept = s->kept && s->kept[regs_index(s->regs, m->reg)];
+    if (!fence_is_of_param(m))
+        look_shared(&s->f->stmts[m->stmt], m, m->start, now, kept);
     else
-        look_global(&s->f->stmts[m->stmt], m, m->start, now);
+        look_global(&s->f->stmts[m->stmt], m, m->start, now, kept);
 }
 
 // Finds the bytes that are accessed by the item's register from its statement on, in the same block: each of
@@ -220,8 +225,10 @@ static void find_group(const struct solving *s, size_t first)
     uint32_t reg = regs_index(s->regs, m->reg);
     m->low = m->start;
     m->high = m->start + m->width;
-    if (!m->shared || !is_certain(&s->f->stmts[m->stmt], m))
+    if (fence_is_of_param(m) || !is_certain(&s->f->stmts[m->stmt], m))
         return;
+    uint64_t bytes = m->shared ? MOST_SPAN : fence_variable_bytes(s->m, m->variable);
+    int32_t most = bytes < MOST_SPAN ? (int32_t)bytes : MOST_SPAN;
     size_t next = first + 1;
     for (uint32_t at = m->stmt; at < block->last && at - m->stmt < MOST_AHEAD; at++) {
         const struct ptx_stmt *stmt = &s->f->stmts[at];
@@ -229,7 +236,8 @@ static void find_group(const struct solving *s, size_t first)
             const struct fence_masked *n = &s->plan->items[next];
             int32_t low = n->start < m->low ? n->start : m->low;
             int32_t high = n->start + n->width > m->high ? n->start + n->width : m->high;
-            if (!n->shared || n->reg != m->reg || !is_certain(stmt, n) || high - low > MOST_SPAN)
+            if (n->shared != m->shared || n->variable != m->variable || n->reg != m->reg ||
+                !is_certain(stmt, n) || high - low > most)
                 continue;
             m->low = low;
             m->high = high;
@@ -351,9 +359,9 @@ static int start(struct solving *s, struct arena *arena)
     return 0;
 }
 
-int fence_find_near(struct fencing *k, uint32_t index, fence_plan *plan)
+int fence_find_near(struct fencing *k, uint32_t index, fence_plan *plan, const bool *kept)
 {
-    struct solving s = {.f = k->all.c->funcs[index], .m = k->all.c->m, .plan = plan};
+    struct solving s = {.f = k->all.c->funcs[index], .m = k->all.c->m, .plan = plan, .kept = kept};
     struct flow *flow = pass_flow(k->all.c, index);
     struct arena arena;
     arena_init(&arena, 0);

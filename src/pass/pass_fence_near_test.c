@@ -6,13 +6,15 @@
 #include "ptx/testing.h"
 
 // A kernel with two pointers and a number for parameters, in registers %a, %b and %n; %i is what it loads.
-#define KERNEL(body)                                                                                  \
+#define KERNEL_BEGIN                                                                                  \
     ".version 8.1\n.target sm_90\n.address_size 64\n"                                                 \
     ".visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 pn)\n{\n"                          \
     ".reg .b64 %a, %b, %n, %i, %p, %q;\n.reg .b32 %x, %y, %s, %t;\n.reg .pred %c;\n"                  \
     ".shared .align 16 .b8 tile[512];\n"                                                              \
     "ld.param.u64 %a, [pa];\nld.param.u64 %b, [pb];\nld.param.u64 %n, [pn];\nmul.lo.u64 %i, %n, 4;\n" \
-    "mov.u32 %s, tile;\ncvt.u32.u64 %t, %i;\nadd.u32 %t, %s, %t;\nsetp.eq.u64 %c, %n, 7;\n" body "ret;\n}\n"
+    "mov.u32 %s, tile;\ncvt.u32.u64 %t, %i;\nadd.u32 %t, %s, %t;\nsetp.eq.u64 %c, %n, 7;\n"
+#define KERNEL_END "ret;\n}\n"
+#define KERNEL(body) KERNEL_BEGIN body KERNEL_END
 
 // What notes: a mask twice, a comparison with shared memory twice, an alignment once. The second comparison
 // of the first two, "gt", is counted together.
@@ -34,16 +36,21 @@ static struct pass_result *rewritten(const char *text)
     return r;
 }
 
-static unsigned count(const struct pass_result *r, const char *what)
+static unsigned count_in(const struct pass_result *r, const char *entry, const char *what)
 {
     unsigned n = 0;
-    const char *at = strstr(r->text.ptr, ".entry " KFENCE_PREFIX "k(");
+    const char *at = strstr(r->text.ptr, entry);
     const char *end = at ? strstr(at, "\n}") : NULL;
     while (at && (at = strstr(at, what)) && at < end) {
         n++;
         at++;
     }
     return n;
+}
+
+static unsigned count(const struct pass_result *r, const char *what)
+{
+    return count_in(r, ".entry " KFENCE_PREFIX "k(", what);
 }
 
 static void check(const char *text, unsigned masks, unsigned shared, unsigned aligns, unsigned calls)
@@ -139,6 +146,78 @@ static void good_loaded(void **state)
     check(KERNEL("ld.global.u64 %p, [%a];\nst.global.u32 [%p], %x;\n"), 0, 0, 0, 1);
 }
 
+static const char rest[] = ".entry " KFENCE_REST_PREFIX "k(";
+
+// A proof may bound the access at %p, and the others' masks change no register that it may speak of.
+static void good_rest(void **state)
+{
+    struct pass_result *r = rewritten(
+        KERNEL("add.s64 %p, %a, %i;\nld.global.u64 %q, [%p];\nshl.b64 %q, %q, 2;\nadd.s64 %q, %b, %q;\n"
+               "st.global.u32 [%q], %x;\nst.global.u32 [%q+4], %x;\n"));
+    assert_int_equal(count_in(r, rest, "[%p]"), 1);
+    assert_int_equal(count_in(r, rest, MASK), 1);
+    assert_int_equal(count_in(r, rest, "[%q"), 2);
+    assert_int_equal(r->check->kernels[0].rest.npairs, 1);
+    assert_int_equal(r->check->kernels[0].rest.pairs[0].offset, 8);
+    pass_result_free(r);
+}
+
+// A guard, an address of a proved access or a branch follows from the pointer that is masked.
+static void good_rest_keeps(void **state)
+{
+    static const char *const follows[] = {
+        "setp.lt.u64 %c, %q, %b;\n@%c ld.global.u32 %x, [%a];\n",
+        "sub.s64 %i, %q, %b;\nand.b64 %i, %i, 4095;\nadd.s64 %p, %a, %i;\nst.global.u32 [%p], %x;\n",
+        "setp.ne.u64 %c, %q, %b;\n@%c bra L;\nst.global.u32 [%a], %x;\nL:\n",
+    };
+    for (size_t i = 0; i < sizeof follows / sizeof *follows; i++) {
+        char text[4096];
+        snprintf(text, sizeof text, "%s%s%s%s", KERNEL_BEGIN,
+                 "ld.global.u64 %q, [%a];\nshl.b64 %q, %q, 2;\nadd.s64 %q, %b, %q;\nst.global.u32 [%q], %x;\n"
+                 "st.global.u32 [%q+4], %x;\n",
+                 follows[i], KERNEL_END);
+        struct pass_result *r = rewritten(text);
+        assert_int_equal(count_in(r, rest, MASK), 2);
+        assert_int_equal(count_in(r, rest, "[%q"), 0);
+        pass_result_free(r);
+    }
+}
+
+#define VARIABLE(of, body)                                                                    \
+    ".version 8.1\n.target sm_90\n.address_size 64\n" of                                      \
+    ".visible .entry k(.param .u64 pn)\n{\n.reg .b64 %n, %v, %p;\n.reg .b32 %x;\n.reg .pred " \
+    "%c;\nld.param.u64 %n, [pn];\nshl.b64 %n, %n, 4;\nmov.u64 %v, v;\n" body "ret;\n}\n"
+#define OWN ".global .align 16 .b8 v[256];\n"
+
+static void check_variable(const char *text, unsigned compared, unsigned calls)
+{
+    struct pass_result *r = rewritten(text);
+    assert_int_equal(count(r, "setp.gt.or.u64"), compared);
+    assert_int_equal(count(r, "\tcall"), calls);
+    pass_result_free(r);
+}
+
+// Variables are compared with their bytes; extern ones may have others elsewhere.
+static void good_variables(void **state)
+{
+    check_variable(VARIABLE(OWN, "add.s64 %p, %v, %n;\nst.global.u32 [%p], %x;\n"), 1, 0);
+    check_variable(VARIABLE(OWN, "add.s64 %p, %v, %n;\nst.global.u32 [%p+8], %x;\nst.global.u32 [%p], %x;\n"
+                                 "ld.global.u32 %x, [%p+12];\n"),
+                   1, 0);
+    check_variable(VARIABLE(OWN, "add.s64 %p, %v, %n;\nst.global.u32 [%p+8], %x;\n@%c bra L;\n"
+                                 "ld.global.u32 %x, [%p+16];\nL:\n"),
+                   2, 0);
+    check_variable(
+        VARIABLE(OWN, "add.s64 %p, %v, %n;\nst.global.u32 [%p], %x;\nst.global.u32 [%p+256], %x;\n"), 2, 0);
+    check_variable(VARIABLE(OWN, "add.s64 %p, %v, 128;\nst.global.u32 [%p+124], %x;\n"), 0, 0);
+    check_variable(VARIABLE(OWN, "add.s64 %p, %v, 128;\nst.global.u32 [%p+128], %x;\n"), 1, 0);
+    struct pass_result *r =
+        rewritten(VARIABLE(".extern " OWN, "add.s64 %p, %v, %n;\nst.global.u32 [%p], %x;\n"));
+    assert_non_null(strstr(r->text.ptr, "call (%"));
+    assert_int_equal(count(r, "setp.gt.or.u64"), 0);
+    pass_result_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +225,8 @@ int main(void)
         cmocka_unit_test(good_paths),      cmocka_unit_test(good_guards),
         cmocka_unit_test(good_far),        cmocka_unit_test(good_alignments),
         cmocka_unit_test(good_shared),     cmocka_unit_test(good_loaded),
+        cmocka_unit_test(good_rest),       cmocka_unit_test(good_rest_keeps),
+        cmocka_unit_test(good_variables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

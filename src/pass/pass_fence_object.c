@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What kernels use by handles. A texture or surface handle in a register is looked up among those that the
-// program has made; the one that was found last is known. A tensor map must lie in the kernel's parameters,
+// program has made; the one that was found last is known. A handle that is a parameter of the kernel is looked
+// up by the host where it launches a variant, which then has no code for it. A tensor map must lie in the kernel's parameters,
 // which kernels cannot write, and be one that a call has encoded for memory of the program.
 //
 // A thread that would use another one is recorded, and ends; so does one that executes an instruction that
@@ -55,6 +56,73 @@ static const struct ptx_operand *object_of(const struct ptx_stmt *s, bool tuple)
 }
 
 // --- textures and surfaces ---------------------------------------------------------------------------------
+
+enum { MOST_COPIES = 8 };
+
+// Returns whether a register holds a parameter of 64 bits as it is.
+static bool is_parameter(const struct ptx_func *f, const struct reach *r, uint32_t at, uint32_t reg,
+                         uint32_t *offset)
+{
+    for (unsigned i = 0; i < MOST_COPIES; i++) {
+        uint32_t index = regs_index(r->regs, reg);
+        uint32_t v = index == REGS_NONE ? REACH_NONE : reach_read(r, at, index);
+        if (v == REACH_NONE || r->value.items[v].kind != REACH_DEF || r->value.items[v].partial)
+            return false;
+        at = r->value.items[v].place;
+        const struct ptx_stmt *s = &f->stmts[at];
+        const struct ptx_operand *to = ptx_operand(s, 0), *from = ptx_operand(s, 1);
+        unsigned bits = s->form->ntypes ? ptx_type_bits((enum ptx_type)s->form->types[0]) : 0;
+        uint64_t start;
+        if (s->guard != PTX_NONE || bits != 64 || s->form->ntypes != 1 || !from || to->kind != PTX_REG)
+            return false;
+        if (s->form->id == PTX_OP_MOV && from->kind == PTX_REG && from->sub == PTX_SEL_NONE) {
+            reg = from->id;
+            continue;
+        }
+        if (s->form->id != PTX_OP_LD || !s->form->nspaces ||
+            ptx_space_is((enum ptx_space)s->form->spaces[0]) != PTX_SPACE_PARAM || from->kind != PTX_ADDR ||
+            from->sub != PTX_BASE_SYM || !roots_param_offset(f, from->id, &start))
+            return false;
+        *offset = (uint32_t)(start + (uint64_t)from->value);
+        return true;
+    }
+    return false;
+}
+
+int fence_find_handles(struct fencing *k, uint32_t index, fence_handles *to)
+{
+    const struct ptx_func *f = k->all.c->funcs[index];
+    const struct reach *reach = NULL;
+    int err = 0;
+    for (uint32_t i = 0; i < f->nstmts && f->is_entry && !err; i++) {
+        const struct ptx_stmt *s = &f->stmts[i];
+        enum kfence_object_kind kind = s->kind == PTX_INSN ? kind_of(s) : 0;
+        const struct ptx_operand *addr = kind && kind != KFENCE_MAP ? object_of(s, false) : NULL;
+        struct fence_handle h = {.stmt = i, .surface = kind == KFENCE_SURFACE};
+        if (!addr || addr->sub != PTX_BASE_REG)
+            continue;
+        if (!reach)
+            err = flow_reaching(pass_flow(k->all.c, index), &reach);
+        if (err)
+            return err == -E2BIG ? 0 : err;
+        if (is_parameter(f, reach, i, addr->id, &h.offset))
+            err = vec_push(to, h);
+    }
+    return err;
+}
+
+const struct fence_handle *fence_handle_at(const fence_handles *all, uint32_t at)
+{
+    size_t low = 0, high = all->len;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (all->items[middle].stmt < at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < all->len && all->items[low].stmt == at ? &all->items[low] : NULL;
+}
 
 static int find_handle(struct fence_func *k, uint32_t at, enum kfence_object_kind kind, uint32_t reg)
 {
@@ -137,6 +205,8 @@ int fence_object(struct fence_func *k, uint32_t at)
         return kind ? -ENOTSUP : 0;
     if (kind == KFENCE_MAP)
         return find_map(k, at, addr);
+    if (k->plan && fence_handle_at(k->handles, at))
+        return 0;
     // A handle that is no register is a variable of the module, which the driver sets.
     return addr->sub == PTX_BASE_REG ? find_handle(k, at, kind, addr->id) : 0;
 }

@@ -26,12 +26,19 @@ struct fence_masked {
     uint32_t offset;  // global: of the parameter
     uint32_t asked;   // and what that must be a multiple of
     bool shared;
+    uint32_t variable;  // the access is meant for this variable of the module in global memory; PTX_NONE
     uint8_t lanes;      // only lanes below make the access; 0: all
-    int32_t low, high;  // shared: bytes from the register on that are compared
+    int32_t low, high;  // shared, or of a variable: bytes from the register on that are compared
     // By pass_fence_near.c: what code the access needs, and whether that may change the register itself.
     bool masks, aligns, in_place;
 };
 typedef VEC(struct fence_masked) fence_plan;
+
+// Returns whether the address is made from a parameter, at which the host looks.
+static inline bool fence_is_of_param(const struct fence_masked *m)
+{
+    return !m->shared && m->variable == PTX_NONE;
+}
 
 // An access of local memory.
 struct fence_local {
@@ -41,6 +48,30 @@ struct fence_local {
     bool inside;    // of the variable, for certain
 };
 typedef VEC(struct fence_local) fence_locals;
+
+// An access of global memory by an address that was made from that of a variable of the module, or from a
+// pointer that the function has loaded or got.
+struct fence_variable {
+    uint32_t stmt;
+    uint32_t sym;  // of the variable; PTX_NONE: a pointer
+    uint8_t row;   // of ptx_stmt_mem
+};
+typedef VEC(struct fence_variable) fence_variables;
+
+// An access: its statement, and its place in ptx_stmt_mem.
+struct fence_row {
+    uint32_t stmt;
+    uint8_t row;
+};
+typedef VEC(struct fence_row) fence_rows;
+
+// A statement that uses a texture or surface whose handle is a parameter of the kernel.
+struct fence_handle {
+    uint32_t stmt;
+    uint32_t offset;  // of the parameter
+    bool surface;
+};
+typedef VEC(struct fence_handle) fence_handles;
 
 // Calls through pointers with parameters of the same sizes.
 struct fence_shape {
@@ -55,10 +86,18 @@ struct fencing {
     uint32_t find, note, shared, object, map;
     fence_plan *plans;           // by index of result->funcs
     fence_locals *locals;        // by index of result->funcs
+    fence_variables *variables;  // by index of result->funcs
+    fence_handles *handles;      // by index of result->funcs
+    fence_rows *grid_words;      // by index of result->funcs: accesses of them, as flow/grid_words.h says
     struct ptx_func **variants;  // NULL: none
     bool *bare;                  // by index of result->funcs: a copy without a fence is kept
+    // By index of result->funcs: the variants in which the accesses in `covered` have no fence. NULL: none.
+    struct ptx_func **rests;
+    fence_rows *covered;
+    fence_plan *rest_plans;
     bool modulo;                 // variants use modulo, not a mask
     bool watchdog;               // loops look at the clock
+    bool has_window;             // the module has variables in global memory
     // A special register has the bytes of shared memory with those of the system, and blocks may be in
     // clusters: that is so from sm_90 on.
     bool exact_shared;
@@ -88,8 +127,13 @@ struct fence_func {
     size_t next;             // item of the plan
     const fence_locals *locals;
     size_t next_local;
-    bool deep;       // calls look whether the stack has room
-    uint32_t frame;  // symbol of a local variable of ours; PTX_NONE: there is none
+    const fence_variables *variables;
+    size_t next_variable;
+    const fence_handles *handles;
+    const fence_rows *grid_words;  // NULL: they are fenced
+    const fence_rows *covered;     // accesses that have no fence; NULL: there is none
+    bool deep;                     // calls look whether the stack has room
+    uint32_t frame;                // symbol of a local variable of ours; PTX_NONE: there is none
     // Registers.
     uint32_t noted[FENCE_NOTES];  // predicates: whether masks had to change something
     uint32_t pages, base64;       // for modulo
@@ -107,11 +151,17 @@ struct fence_func {
 };
 enum { FENCE_WIDEST = 1 << 24 };  // bytes of an access
 
+// pass_fence_params.c: has a kernel load its parameters by their names. Requires that nothing has been
+// analysed. 0 or -ENOMEM.
+int fence_name_params(struct ptx_func *f);
+
 // pass_fence.c: calls of malloc in a statement become calls of ours.
 void fence_redirect(struct fencing *k, struct ptx_func *f, uint32_t at);
 
-// pass_fence_emit.c: rewrites a function, that of the index or a copy of it. 0 or a negative code.
-int fence_func(struct fencing *k, uint32_t index, struct ptx_func *f, const fence_plan *plan);
+// pass_fence_emit.c: rewrites a function, that of the index or a copy of it. covered: what has no fence; NULL:
+// nothing. 0 or a negative code.
+int fence_func(struct fencing *k, uint32_t index, struct ptx_func *f, const fence_plan *plan,
+               const fence_rows *covered);
 
 // What is recorded of an access.
 unsigned fence_flags(const struct ptx_mem *mem, uint32_t align);
@@ -128,6 +178,26 @@ int fence_find_locals(struct fencing *k, uint32_t index, fence_locals *to);
 // those.
 bool fence_local(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row, int *err);
 
+// pass_fence_variable.c: returns the bytes of a variable in global memory that every module linked with this
+// one sees as this one does; 0 for other symbols.
+uint64_t fence_variable_bytes(const struct ptx_module *m, uint32_t sym);
+// Returns the variable that the access of an address with such a root may be compared with; PTX_NONE: none.
+uint32_t fence_variable_of(const struct roots *r, struct roots_of root, const struct ptx_mem *mem);
+// Finds a function's accesses of variables, and by pointers. Requires that nothing has been edited.
+int fence_find_variables(struct fencing *k, uint32_t index, fence_variables *to);
+// Returns what the access is compared with; NULL: none of these. Statements are asked for in order.
+const struct fence_variable *fence_variable_at(struct fence_func *k, uint32_t at, unsigned row);
+// Sets k->bits to 0 if the bytes from the pointer in the register `to` and the offset on are the variable's.
+void fence_compare_variable(struct fence_func *k, uint32_t at, uint32_t sym, uint32_t to, int64_t offset,
+                            uint32_t width);
+// Code that jumps to a label if an access, which is neither in the partition nor of a variable or not aligned,
+// is aligned and of the module's window of variables, or of the heap of malloc in kernels. k->low is 0 if it
+// is aligned.
+void fence_look_near(struct fence_func *k, uint32_t at, uint32_t to, int64_t offset, uint32_t align,
+                     uint32_t inside);
+// Code for an access of the plan to a variable.
+void fence_mask_variable(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem);
+
 // pass_fence_call.c: finds out about the module's calls, before it is edited; adds functions that calls need.
 int fence_find_calls(struct fencing *k);
 int fence_add_calls(struct fencing *k);
@@ -136,6 +206,10 @@ int fence_call(struct fence_func *k, uint32_t at);
 
 // pass_fence_object.c: whether threads that execute the statement end; code for handles and tensor maps.
 bool fence_is_refused(const struct ptx_stmt *s);
+// Finds the handles that are a kernel's parameters. Requires that nothing has been edited.
+int fence_find_handles(struct fencing *k, uint32_t index, fence_handles *to);
+// Returns the handle that a statement uses; NULL: it uses none that is a parameter.
+const struct fence_handle *fence_handle_at(const fence_handles *all, uint32_t at);
 int fence_object(struct fence_func *k, uint32_t at);
 int fence_descriptor(struct fence_func *k, uint32_t at, const struct ptx_mem *mem);
 
@@ -149,17 +223,30 @@ bool fence_is_wide(const struct ptx_mem *mem);
 int fence_size(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned n);
 void fence_add_size(struct fence_func *k, uint32_t at);
 
+// pass_fence_mask.c: returns whether a list of accesses, in order, has one.
+bool fence_has_row(const fence_rows *all, uint32_t at, unsigned row);
+// Finds a kernel's accesses of the words by which the blocks of a cooperative launch wait for each other. Only
+// such launches run its variants, and these need no code for them.
+int fence_find_grid_words(struct fencing *k, uint32_t index, fence_rows *to);
+
 // pass_fence_mask.c: finds the accesses of a kernel that need only a mask. Requires that nothing has been
 // edited.
 int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan);
 // pass_fence_near.c: finds which accesses of the plan need no code. Requires that nothing has been edited.
-int fence_find_near(struct fencing *k, uint32_t index, fence_plan *plan);
-// Adds the kernel's variant to the result: which parameters must point into the partition.
-int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan,
+// kept: by index of a register, which code may not change it; NULL: it may change all.
+int fence_find_near(struct fencing *k, uint32_t index, fence_plan *plan, const bool *kept);
+// pass_fence_rest.c: makes the plan of the variant in which some accesses have no fence.
+int fence_find_rest(struct fencing *k, uint32_t index, const fence_plan *plan, const fence_rows *covered,
+                    fence_plan *rest);
+// Adds the kernel's variants to the result: which parameters must point into the partition.
+int fence_add_kernel(struct fencing *k, uint32_t index, const fence_plan *plan, const fence_plan *rest,
                      const struct pass_check_kernel *bare);
 // pass_fence_bare.c: finds whether a proof at the launch may show that a kernel needs no fence, and then
-// fills the proof of its row. Requires that nothing has been edited. 0 or a negative code.
-int fence_find_bare(struct fencing *k, uint32_t index, struct pass_check_kernel *row);
+// fills the proof of its row; lists what the rest variant does not fence, if the kernel is to have one.
+// Requires that nothing has been edited. 0 or a negative code.
+int fence_find_bare(struct fencing *k, uint32_t index, struct pass_check_kernel *row, fence_rows *covered);
+// Code that notes for an access of the plan, if it is made, that the register of 64 bits is above a number.
+void fence_note_above(struct fence_func *k, const struct fence_masked *m, uint32_t reg, uint64_t number);
 // Code for an access of the plan.
 void fence_mask(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem);
 // Code at the entry and the exits of a variant.

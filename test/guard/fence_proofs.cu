@@ -2,6 +2,7 @@
 // Launches that a proof shows to stay in the partition, or not. fence_proofs CASE prints the error.
 #include <cstdio>
 #include <cstring>
+#include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
 enum { N = 1000 };
@@ -34,6 +35,25 @@ __global__ void stop(int *p, int n)
     if (threadIdx.x == n)
         asm volatile("trap;");
     p[threadIdx.x] = n;
+}
+
+// A proof may bound all accesses but one, and they share a pointer with it.
+__global__ void gather(int *p, int n)
+{
+    int *own = p + threadIdx.x;
+    if (threadIdx.x < n) {
+        own[256] = own[(long)own[0] * 64];
+        own[512] = 1;
+    }
+}
+
+// The words by which the blocks wait for each other are not the program's.
+__global__ void together(int *p, int n)
+{
+    int *own = p + blockIdx.x * blockDim.x + threadIdx.x;
+    own[300] = n;
+    cooperative_groups::this_grid().sync();
+    own[(long)p[299] * 64] = own[300];
 }
 
 __device__ int table[64];
@@ -69,6 +89,20 @@ int main(int argc, char **argv)
         shared<<<1, 256>>>(p, 4);
     if (!strcmp(what, "stop"))
         stop<<<1, 256>>>(p, 1000);
+    if (!strncmp(what, "gather", 6)) {
+        int index = strcmp(what, "gather_wrong") ? 1 : 1 << 29;
+        cudaMemcpy(p + 5, &index, sizeof index, cudaMemcpyHostToDevice);
+        gather<<<1, 256>>>(strcmp(what, "gather_far") ? p : p + (1ll << 40), 200);
+    }
+    if (!strncmp(what, "together", 8)) {
+        int index = strcmp(what, "together_wrong") ? 1 : 1 << 29, n = 7;
+        void *arguments[] = {&p, &n};
+        cudaMemcpy(p + 299, &index, sizeof index, cudaMemcpyHostToDevice);
+        if (strcmp(what, "together_alone"))
+            cudaLaunchCooperativeKernel((void *)together, 2, 32, arguments, 0, 0);
+        else
+            together<<<2, 32>>>(p, n);
+    }
     if (!strcmp(what, "variable_right"))
         variable<<<1, 1>>>(p, 64);
     if (!strcmp(what, "variable_wrong"))

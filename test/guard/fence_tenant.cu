@@ -133,6 +133,73 @@ KERNEL(asynchronous)
     own[threadIdx.x] = shared[threadIdx.x].x;
 }
 
+// Variables of the module, by an index.
+__device__ uint32_t words[64];
+__device__ struct {
+    uint32_t first, second;
+} pairs[64];
+
+KERNEL(variable_write)
+{
+    words[at / 4 + threadIdx.x] = 5;
+    own[threadIdx.x] = 1;
+}
+
+KERNEL(variable_read)
+{
+    own[threadIdx.x] = words[at / 4 + threadIdx.x];
+}
+
+KERNEL(variable_atomic)
+{
+    atomicAdd(&words[at / 4 + threadIdx.x % 4], 1u);
+    own[threadIdx.x] = 1;
+}
+
+KERNEL(variable_pair)
+{
+    pairs[at / 8 + threadIdx.x].first = threadIdx.x;
+    pairs[at / 8 + threadIdx.x].second = 7;
+    own[threadIdx.x] = 1;
+}
+
+KERNEL(variable_guarded)
+{
+    if (own[threadIdx.x] == 0)
+        words[at / 4 + threadIdx.x] = 5;
+    own[threadIdx.x] = 1;
+}
+
+__device__ __noinline__ void write_variable(uint64_t at)
+{
+    words[at / 4 + threadIdx.x] = 5;
+}
+
+KERNEL(variable_function)
+{
+    write_variable(at);
+    own[threadIdx.x] = 1;
+}
+
+// By a pointer that the kernel loads: to the module's variables, or to the heap of kernels, or wrong.
+KERNEL(loaded_variable)
+{
+    volatile uint64_t *word = (uint64_t *)(own + 128) + threadIdx.x;
+    *word = (uint64_t)(words + threadIdx.x) + at;
+    *(volatile uint32_t *)*word = 5;
+    own[threadIdx.x] = 1;
+}
+
+KERNEL(loaded_heap)
+{
+    uint32_t *block = (uint32_t *)malloc(64);
+    volatile uint64_t *word = (uint64_t *)(own + 128) + threadIdx.x;
+    *word = at ? (uint64_t)(words + threadIdx.x) + at : (uint64_t)block;
+    ((volatile uint32_t *)*word)[3] = 5;
+    own[threadIdx.x] = ((volatile uint32_t *)*word)[3];
+    free(block);
+}
+
 // What lies behind the block's own shared memory.
 KERNEL(shared_write)
 {
@@ -547,9 +614,10 @@ KERNEL(breakpoint)
 // Aims at: the neighbour's memory, where nothing is mapped, the first page, one byte beside a right address.
 // Nothing: `at` only says whether to do wrong.
 // An index far behind shared memory.
+// The neighbour's memory, as a distance from a variable.
 // A texture or surface of the program, or none. A tensor map of the program's, for which the kernel gets 1 if
 // it is to do wrong; with BAD_MAP one that no call has encoded.
-enum aim { NEIGHBOURS, FAR, ZERO, BESIDE, SWITCH, INDEX, TEXTURE, SURFACE, MAP, BAD_MAP };
+enum aim { NEIGHBOURS, FAR, ZERO, BESIDE, SWITCH, INDEX, DISTANCE, TEXTURE, SURFACE, MAP, BAD_MAP };
 enum { REFUSED = 800, ILLEGAL = 700, TIMEOUT = 702 };
 enum { INVALID = 715, MISALIGNED = 716, INVALID_PC = 718, FAILED = 719 };
 static const struct {
@@ -589,6 +657,14 @@ static const struct {
     {"misaligned_vector", vector, BESIDE, MISALIGNED},
     {"misaligned_atomic", atomic, BESIDE, MISALIGNED},
     {"misaligned_generic", generic, BESIDE, MISALIGNED},
+    {"variable_write", variable_write, DISTANCE, ILLEGAL},
+    {"variable_read", variable_read, DISTANCE, ILLEGAL},
+    {"variable_atomic", variable_atomic, DISTANCE, ILLEGAL},
+    {"variable_pair", variable_pair, DISTANCE, ILLEGAL},
+    {"variable_guarded", variable_guarded, DISTANCE, ILLEGAL},
+    {"variable_function", variable_function, DISTANCE, ILLEGAL},
+    {"loaded_variable", loaded_variable, DISTANCE, ILLEGAL},
+    {"loaded_heap", loaded_heap, DISTANCE, ILLEGAL},
     {"shared_write", shared_write, INDEX, ILLEGAL},
     {"shared_read", shared_read, INDEX, ILLEGAL},
     {"shared_atomic", shared_atomic, INDEX, ILLEGAL},
@@ -720,12 +796,20 @@ static CUtensorMap make_map(uint32_t *own, bool bad)
 
 // --- one case ----------------------------------------------------------------------------------------------
 
+static uint64_t symbol_address()
+{
+    void *address = NULL;
+    cudaGetSymbolAddress(&address, words);
+    return (uint64_t)address;
+}
+
 static uint64_t aim_at(enum aim aim, uint64_t own, uint64_t seed)
 {
     switch (aim) {
     case NEIGHBOURS:
         return neighbour.base ? neighbour.base + mix(seed) % (NEIGHBOUR / 2) / 16 * 16
                               : own + (1ull << 36) + mix(seed) % (1ull << 34) / 16 * 16;
+    case DISTANCE: return aim_at(NEIGHBOURS, own, seed) - symbol_address();
     case FAR: return mix(seed) & 0x7ffffffffff0;
     case ZERO: return mix(seed) % 4096 / 16 * 16;
     case BESIDE: return own + 1024 + (seed & 1) + 1;
@@ -744,7 +828,7 @@ static int run(int n, bool bad, uint64_t seed)
     cudaMemset(own, 0, N * 4);
     make_neighbour();
     enum aim aim = cases[n].aim;
-    bool is_switch = aim == SWITCH || aim == INDEX || cases[n].with_map;
+    bool is_switch = aim == SWITCH || aim == INDEX || aim == DISTANCE || cases[n].with_map;
     uint64_t at = bad ? aim_at(aim, (uint64_t)own, seed) : is_switch ? 0 : (uint64_t)own + 1024;
     // One object is there in any case: others exist that are not the one.
     uint64_t object = aim == TEXTURE ? make_texture(own) : aim == SURFACE ? make_surface() : 0;

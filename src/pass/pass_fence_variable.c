@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// Accesses of the module's own variables in global memory, which lie outside of the partition. An address that
+// was made from a variable's is compared with the bytes of this variable, in a few instructions; what lies
+// elsewhere is looked up as other addresses are. So are pointers that a function has loaded or got, if they
+// are neither in the partition nor in two pieces of memory that are compared first: the module's variables,
+// among them the tables of virtual functions, and the heap of malloc in kernels. In the masked variant it becomes the variable's first byte.
+#include <errno.h>
+
+#include "pass/pass_fence_state.h"
+
+#define BEFORE FENCE_BEFORE
+
+uint64_t fence_variable_bytes(const struct ptx_module *m, uint32_t sym)
+{
+    const struct ptx_sym *s = ptx_sym_behind_alias(m, sym);
+    const struct ptx_var *v = s->kind == PTX_SYM_VAR ? s->var : NULL;
+    bool own = v && v->space == PTX_SPACE_GLOBAL && v->linkage != PTX_EXTERN && v->linkage != PTX_COMMON;
+    return own ? ptx_var_size(v) : 0;
+}
+
+uint32_t fence_variable_of(const struct roots *r, struct roots_of root, const struct ptx_mem *mem)
+{
+    enum ptx_space space = ptx_space_is((enum ptx_space)mem->space);
+    bool may = (space == PTX_SPACE_GENERIC || space == PTX_SPACE_GLOBAL) && root.kind == ROOTS_VARIABLE &&
+               mem->extent == PTX_EXTENT_PLAIN && mem->bytes;
+    return may && fence_variable_bytes(r->m, root.id) >= mem->bytes ? root.id : PTX_NONE;
+}
+
+// Returns whether the address was made from a pointer that may be one to any memory, and the access lies in a
+// window if its first byte does.
+static bool is_pointer(struct roots_of root, const struct ptx_mem *mem)
+{
+    return (root.kind == ROOTS_VALUE || root.kind == ROOTS_WEB || root.kind == ROOTS_OWN) &&
+           mem->extent == PTX_EXTENT_PLAIN && mem->bytes && mem->bytes <= KFENCE_GRANULE &&
+           fence_alignment(mem) == mem->bytes;
+}
+
+int fence_find_variables(struct fencing *k, uint32_t index, fence_variables *to)
+{
+    const struct ptx_func *f = k->all.c->funcs[index];
+    const struct roots *roots;
+    int err = flow_roots(pass_flow(k->all.c, index), &roots);
+    if (err)
+        return err == -E2BIG ? 0 : err;
+    for (uint32_t i = 0; i < f->nstmts && !err; i++) {
+        struct ptx_mem mem[PTX_MAX_MEM];
+        const struct ptx_stmt *s = &f->stmts[i];
+        unsigned n = s->kind == PTX_INSN ? ptx_stmt_mem(f, s, mem) : 0;
+        for (unsigned row = 0; row < n && !err; row++) {
+            const struct ptx_operand *addr = mem[row].addr;
+            if (addr->kind != PTX_ADDR || addr->sub != PTX_BASE_REG)
+                continue;
+            struct roots_of root = roots_address(roots, i, addr);
+            uint32_t sym = fence_variable_of(roots, root, &mem[row]);
+            if (sym != PTX_NONE || is_pointer(root, &mem[row]))
+                err = vec_push(to, ((struct fence_variable){i, sym, (uint8_t)row}));
+        }
+    }
+    return err;
+}
+
+const struct fence_variable *fence_variable_at(struct fence_func *k, uint32_t at, unsigned row)
+{
+    const fence_variables *all = k->variables;
+    while (k->next_variable < all->len && all->items[k->next_variable].stmt < at)
+        k->next_variable++;
+    for (size_t i = k->next_variable; i < all->len && all->items[i].stmt == at; i++)
+        if (all->items[i].row == row)
+            return &all->items[i];
+    return NULL;
+}
+
+void fence_compare_variable(struct fence_func *k, uint32_t at, uint32_t sym, uint32_t to, int64_t offset,
+                            uint32_t width)
+{
+    uint64_t bytes = fence_variable_bytes(k->k->all.c->m, sym);
+    BEFORE(k, at, "mov.u64 %0, %1;\nsub.s64 %0, %2, %0;", edit_reg(k->what), edit_sym(sym), edit_reg(to));
+    if (offset)
+        BEFORE(k, at, "add.s64 %0, %0, %1;", edit_reg(k->what), edit_imm(offset));
+    BEFORE(k, at, "setp.gt.u64 %0, %1, %2;\nselp.b32 %3, 1, 0, %0;", edit_reg(k->bad), edit_reg(k->what),
+           edit_imm((int64_t)(bytes - width)), edit_reg(k->bits));
+}
+
+void fence_look_near(struct fence_func *k, uint32_t at, uint32_t to, int64_t offset, uint32_t align,
+                     uint32_t inside)
+{
+    bool heap = k->k->taker[0] != PTX_NONE || k->k->taker[1] != PTX_NONE;
+    uint32_t variable = k->k->variable, past = edit_new_label(k->k->all.c->edit);
+    if (!heap && !k->k->has_window)
+        return;
+    if (align > 1)
+        BEFORE(k, at, "setp.ne.b32 %0, %1, 0;\n@%0 bra %2;", edit_reg(k->bad), edit_reg(k->low),
+               edit_sym(past));
+    BEFORE(k, at, "add.s64 %0, %1, %2;", edit_reg(k->what), edit_reg(to), edit_imm(offset));
+    if (k->k->has_window)
+        BEFORE(k, at,
+               "ld.const.b64 %0, [%1];\nsub.s64 %0, %2, %0;\nld.const.b64 %3, [%4];\n"
+               "setp.lt.u64 %5, %0, %3;\n@%5 bra %6;",
+               edit_reg(k->wide[0]), edit_sym_at(variable, offsetof(struct kfence_module, window)),
+               edit_reg(k->what), edit_reg(k->wide[1]),
+               edit_sym_at(variable, offsetof(struct kfence_module, window_bytes)), edit_reg(k->bad),
+               edit_sym(inside));
+    // What is cached of the heap's ends is at worst narrower than the heap is now.
+    if (heap) {
+        BEFORE(k, at, "ld.const.b64 %0, [%1];\nsetp.eq.u64 %2, %0, 0;\n@%2 bra %3;", edit_reg(k->wide[0]),
+               edit_sym_at(variable, offsetof(struct kfence_module, state)), edit_reg(k->bad),
+               edit_sym(past));
+        BEFORE(k, at,
+               "ld.global.b64 %0, [%1];\nld.global.b64 %2, [%3];\nsetp.ge.u64 %4, %5, %0;\n"
+               "setp.lt.and.u64 %4, %5, %2, %4;\n@%4 bra %6;",
+               edit_reg(k->wide[1]), edit_addr(k->wide[0], (int64_t)offsetof(struct kfence_state, heap_low)),
+               edit_reg(k->wide[0]), edit_addr(k->wide[0], (int64_t)offsetof(struct kfence_state, heap_high)),
+               edit_reg(k->bad), edit_reg(k->what), edit_sym(inside));
+    }
+    edit_place_label(k->k->all.c->edit, at, past);
+}
+
+// The bytes that are compared are not more than the variable has, so that they fit at its first byte.
+void fence_mask_variable(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem)
+{
+    struct edit *e = k->k->all.c->edit;
+    uint64_t bytes = fence_variable_bytes(k->k->all.c->m, m->variable);
+    uint32_t to = m->in_place ? m->reg : edit_new_reg(e, PTX_B64), first = k->wide[0], distance = k->what;
+    int32_t low = m->in_place ? m->low : m->start, high = m->in_place ? m->high : m->start + m->width;
+    BEFORE(k, m->stmt, "mov.u64 %0, %1;", edit_reg(first), edit_sym(m->variable));
+    if (low)
+        BEFORE(k, m->stmt, "sub.s64 %0, %0, %1;", edit_reg(first), edit_imm(low));
+    BEFORE(k, m->stmt, "sub.s64 %0, %1, %2;", edit_reg(distance), edit_reg(m->reg), edit_reg(first));
+    fence_note_above(k, m, distance, bytes - (uint64_t)(high - low));
+    BEFORE(k, m->stmt, "selp.b64 %0, %1, %2, %3;", edit_reg(to), edit_reg(first), edit_reg(m->reg),
+           edit_reg(k->noted[FENCE_MASKED]));
+    struct ptx_operand address = edit_addr(to, m->start);
+    address.unified = mem->addr->unified;
+    edit_set(e, m->stmt, (unsigned)(mem->addr - k->f->stmts[m->stmt].operands), address);
+}
