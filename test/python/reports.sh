@@ -57,6 +57,14 @@ watch --mode=check triton_bounds.py -- good load
 check 0 '^sum 2000' 'check: the twin'
 not 'ERROR' 'check: the twin'
 
+# A program whose own folder has the name of a package.
+mkdir -p "$T/triton" && cp $program "$T/triton"
+program=$T/triton/${program##*/}
+timeout 600 "$MOAT" --device=cpu --mode=check "$PYTHON" "$program" bad load >"$T/log" 2>&1 </dev/null
+status=$?
+check 97 "#0 main .*triton_bounds.py:$launch\$" 'the launch, of a program in a folder called triton'
+check 97 "#0 main .*triton_bounds.py:$alloc\$" 'its allocation'
+
 watch --mode=api after_fault.py
 check 97 '^raised AcceleratorError' 'a launch whose kernel has failed raises'
 check 97 '^capturing False' 'its stream is not being captured'
