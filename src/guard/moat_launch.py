@@ -222,7 +222,7 @@ def _program_frames(frame):
 
 
 def _is_tensor(value):
-    return hasattr(value, "data_ptr") and hasattr(value, "stride") and hasattr(value, "element_size")
+    return all(hasattr(value, name) for name in ("data_ptr", "dim", "stride", "element_size"))
 
 
 def _span(tensor):
@@ -242,8 +242,10 @@ def _distance(tensor, address):
 
 
 def _tensors(names, args):
-    """The tensors among arguments with their names; those of tensor descriptors too."""
-    named = ((n, getattr(a, "base", a)) for n, a in zip(names, args))
+    """The tensors among arguments with their names; those of tensor descriptors too, and those of Triton's
+    wrappers, which give a tensor another type and may be in a descriptor."""
+    named = [(n, getattr(a, "base", a)) for n, a in zip(names, args)]
+    named = [(n, a if _is_tensor(a) else getattr(a, "base", a)) for n, a in named]
     return [(n, a) for n, a in named if _is_tensor(a)]
 
 
