@@ -26,7 +26,7 @@ _FAR = 1 << 30  # bytes from a tensor beyond which an address, as one of shared 
 _local = threading.local()
 _started = False
 _explain = _frames = None  # the callbacks, which must live as long as moat may call them
-_inside = (os.sep + "triton" + os.sep, os.sep + "torch" + os.sep, os.path.dirname(os.path.abspath(__file__)))
+packages = ["triton", "torch"]  # their frames are not the program's; moat_numba adds its own
 
 
 class _Launch:
@@ -205,18 +205,24 @@ def _lines(address, kernel):
     return lines
 
 
+def _folders():
+    """The folders of moat and of the packages. A program's own folder may have the name of one, as triton."""
+    files = [getattr(sys.modules.get(name), "__file__", None) for name in packages]
+    return tuple(os.path.dirname(os.path.abspath(f)) + os.sep for f in files + [__file__] if f)
+
+
 def _program_frames(frame):
     """The innermost frames that are neither PyTorch's nor Triton's nor moat's."""
-    frames = []
+    frames, inside = [], _folders()
     while frame is not None and len(frames) < _MOST_FRAMES:
-        if not any(part in frame.f_code.co_filename for part in _inside):
+        if not frame.f_code.co_filename.startswith(inside):
             frames.append(frame)
         frame = frame.f_back
     return frames
 
 
 def _is_tensor(value):
-    return hasattr(value, "data_ptr") and hasattr(value, "stride") and hasattr(value, "element_size")
+    return all(hasattr(value, name) for name in ("data_ptr", "dim", "stride", "element_size"))
 
 
 def _span(tensor):
@@ -236,8 +242,10 @@ def _distance(tensor, address):
 
 
 def _tensors(names, args):
-    """The tensors among arguments with their names; those of tensor descriptors too."""
-    named = ((n, getattr(a, "base", a)) for n, a in zip(names, args))
+    """The tensors among arguments with their names; those of tensor descriptors too, and those of Triton's
+    wrappers, which give a tensor another type and may be in a descriptor."""
+    named = [(n, getattr(a, "base", a)) for n, a in zip(names, args)]
+    named = [(n, a if _is_tensor(a) else getattr(a, "base", a)) for n, a in named]
     return [(n, a) for n, a in named if _is_tensor(a)]
 
 

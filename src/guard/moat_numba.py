@@ -198,7 +198,7 @@ def watch_launches(dispatcher):
 
     kernel_class = dispatcher._Kernel
     plain = kernel_class.launch
-    moat_launch._inside += tuple(os.sep + name + os.sep for name in ("numba", "numba_cuda"))
+    moat_launch.packages += ["numba", "numba.cuda", "numba_cuda"]
 
     @functools.wraps(plain)
     def launch(self, args, griddim, blockdim, stream=0, sharedmem=0):

@@ -494,6 +494,7 @@ static int add_text(struct checking *k)
         k->c->result->apart = &pass_check_apart;
     k->variable = edit_find(k->c->edit, STR(KCHECK_VARIABLE));
     k->call = edit_find(k->c->edit, STR(CALL));
+    k->made = PTX_NONE;
     k->find = heap ? edit_find(k->c->edit, STR(FIND)) : PTX_NONE;
     uint32_t frees = map_get(&k->c->m->globals, STR(PASS_KHEAP_GIVE));
     k->frees = frees == MAP_NONE ? PTX_NONE : frees;

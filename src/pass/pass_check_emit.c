@@ -364,6 +364,7 @@ static void emit_block(struct check_func *k, uint32_t block, uint32_t *segment, 
             emit_late(k, open, i, &late);
         if (*pass < k->passes.len && k->passes.items[*pass].call == i)
             *pass = check_emit_passes(k, *pass);
+        check_emit_made(k, i);
         if (*whole < k->wholes.len && k->wholes.items[*whole].stmt == i)
             check_emit_whole(k, &k->wholes.items[(*whole)++]);
         if (k->f->stmts[i].kind == PTX_INSN)
@@ -388,6 +389,7 @@ void check_emit(struct check_func *k)
     if (k->k->shadow.shift)
         check_shadow_entry(k);
     check_open_loops(k);
+    check_open_made(k);
     for (uint32_t b = 0; b < k->cfg->nblocks && !edit_error(k->k->c->edit); b++)
         emit_block(k, b, &segment, &pass, &whole);
     for (size_t i = 0; i < k->frees.len; i++)

@@ -29,6 +29,7 @@ struct checking {
     uint32_t variable;     // symbol of KCHECK_VARIABLE
     uint32_t call, enter;  // those of functions that call KCHECK_ACCESS and KCHECK_ENTER
     uint32_t find;         // symbol: the function that calls KCHECK_BOUNDS; PTX_NONE: no kernel calls malloc
+    uint32_t made;         // symbol: the table of maps that kernels make; PTX_NONE: none does
     uint32_t frees;        // symbol: what kernels call to free memory, PTX_NONE
     bool *may_free;        // by index of result->funcs: the function may call it
     struct ptx_func **children;  // by index of result->funcs: what checked code launches; NULL: it is not
@@ -56,10 +57,12 @@ struct check_access {
     uint8_t level;  // of its range; CHECK_UNCHECKED: it has none
     struct ptx_mem mem;
     struct roots_of root;
-    // Of a copy of a box: index of the first pair of its tensor map; PTX_NONE if there is none. mem.addr is a
-    // PTX_TUPLE on the side of the tensor, which has no root.
+    // Of a copy of a box: index of the first pair of its tensor map; CHECK_MADE if it is no parameter;
+    // PTX_NONE if nothing is known of it. mem.addr is a PTX_TUPLE on the side of the tensor, which has no
+    // root.
     uint32_t map;
 };
+#define CHECK_MADE (PTX_NONE - 1)
 
 // How many checks of a segment there may be whose addresses depend on each other's accesses.
 enum { CHECK_LEVELS = 4, CHECK_UNCHECKED = UINT8_MAX };
@@ -218,6 +221,9 @@ struct check_func {
     struct check_copied *copied;  // by block
     VEC(struct check_access) whole_accesses;
     VEC(struct check_whole) wholes;
+    // Of maps that it makes (pass_check_made.c): symbol of the memory of a thread's notes, and a register.
+    bool makes_maps;
+    uint32_t noted, place;
     VEC(struct pass_check_pair) pairs;
     uint32_t most_pairs;
     struct pass_check_func left;
@@ -430,8 +436,7 @@ void check_place_wholes(struct check_func *k);
 bool check_is_box(const struct check_access *a);
 // Whether a statement copies a box of a kind that is known.
 bool check_copies_box(const struct ptx_stmt *s);
-// Returns the first pair of the tensor map that a statement uses; PTX_NONE if it is no parameter, or if there
-// is no room.
+// Returns `map` of struct check_access for the tensor map that a statement uses.
 uint32_t check_find_map(struct check_func *k, uint32_t stmt);
 // Code that sets `size` to the bytes of a box in shared memory, 0 if they are not known.
 void check_box_bytes(struct check_func *k, uint32_t at, const struct check_access *a, uint32_t size);
@@ -441,6 +446,15 @@ void check_box_quickly(struct check_func *k, uint32_t at, const struct check_acc
 void check_box(struct check_func *k, uint32_t at, const struct check_access *a);
 // Code that lets k->root and k->what describe the tensor's side to KCHECK_ACCESS.
 void check_prepare_box(struct check_func *k, uint32_t at, const struct check_access *a);
+
+// pass_check_made.c: maps that the kernel makes. Whether it makes any; code for them at the entry, and before
+// a statement.
+bool check_makes_maps(struct check_func *k);
+void check_open_made(struct check_func *k);
+void check_emit_made(struct check_func *k, uint32_t stmt);
+// Code that sets k->place to the address of the struct kcheck_map of a map, and `there` if it is one of that
+// map, of which something has to be compared. It changes k->t, k->word and k->first.
+void check_find_place(struct check_func *k, uint32_t at, const struct ptx_operand *map, uint32_t there);
 
 // pass_check_wgmma.c: matrices in shared memory that a descriptor in a register gives the place of.
 // Whether the access is one of a wgmma whose matrices have a known size.

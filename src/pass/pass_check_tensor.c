@@ -4,7 +4,8 @@
 // hardware leaves out what is outside of the tensor, and all of the tensor is in one live buffer. Else the
 // first and the last byte of the box are compared with the buffer that the tensor starts in.
 //
-// Of other maps, in global or constant memory or changed by the kernel, nothing is known.
+// A map that the kernel makes (pass_check_made.c) comes with the same in a table. Of others, in global or
+// constant memory or changed by the kernel, nothing is known.
 #include "pass/pass_check_state.h"
 
 #define BEFORE(k, at, text, ...) edit_before((k)->k->c->edit, (at), (text), ##__VA_ARGS__)
@@ -59,28 +60,72 @@ uint32_t check_find_map(struct check_func *k, uint32_t stmt)
     if (roots_space(k->roots->m, a.root) != PTX_SPACE_PARAM || !roots_param_offset(k->f, a.root.id, &start) ||
         !check_offset(k, &a, &offset) || offset < 0 ||
         (uint64_t)offset + PASS_CHECK_MAP_BYTES > ptx_var_size(ptx_sym(k->k->c->m, a.root.id)->var))
-        return PTX_NONE;
+        return check_makes_maps(k) ? CHECK_MADE : PTX_NONE;
     return check_map_pairs(k, (uint32_t)(start + (uint64_t)offset));
 }
 
-static struct ptx_operand member(const struct check_func *k, const struct check_access *a, size_t offset)
+static bool is_made(const struct check_access *a)
 {
-    return edit_sym_at(k->hidden, KCHECK_HIDDEN + 16 * (int64_t)a->map + (int64_t)offset);
+    return a->map == CHECK_MADE;
+}
+
+// Loads a member of the map's struct, of 32 or 64 bits.
+static void load(struct check_func *k, uint32_t at, const struct check_access *a, size_t offset,
+                 unsigned bits, uint32_t to)
+{
+    if (is_made(a))
+        BEFORE(k, at, bits == 64 ? "ld.volatile.global.u64 %0, [%1];" : "ld.volatile.global.u32 %0, [%1];",
+               edit_reg(to), edit_addr(k->place, (int64_t)offset));
+    else
+        BEFORE(k, at, bits == 64 ? "ld.param.u64 %0, [%1];" : "ld.param.u32 %0, [%1];", edit_reg(to),
+               edit_sym_at(k->hidden, KCHECK_HIDDEN + 16 * (int64_t)a->map + (int64_t)offset));
+}
+
+// The same for one of 32 bits into a register of 64.
+static void load_wide(struct check_func *k, uint32_t at, const struct check_access *a, size_t offset,
+                      uint32_t to)
+{
+    load(k, at, a, offset, 32, k->x);
+    BEFORE(k, at, "cvt.u64.u32 %0, %1;", edit_reg(to), edit_reg(k->x));
+}
+
+// Finds the place of a map that the kernel has made, without changing k->t.
+static void find_made(struct check_func *k, uint32_t at, const struct check_access *a, uint32_t there)
+{
+    BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->root), edit_reg(k->t));
+    check_find_place(k, at, tuple_of(&k->f->stmts[a->stmt]) + 1, there);
+    BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_reg(k->root));
 }
 
 void check_box_bytes(struct check_func *k, uint32_t at, const struct check_access *a, uint32_t size)
 {
-    BEFORE(k, at, "ld.param.u32 %0, [%1];\ncvt.u64.u32 %2, %0;", edit_reg(k->x), member(k, a, IN_MAP(box)),
-           edit_reg(size));
+    if (is_made(a))
+        find_made(k, at, a, k->ok);
+    load_wide(k, at, a, IN_MAP(box), size);
+    if (is_made(a))
+        BEFORE(k, at, "@!%0 mov.u64 %1, 0;", edit_reg(k->ok), edit_reg(size));
+}
+
+// Sets k->t to the address of the tensor, and k->bad if something has to be compared.
+static void find_tensor(struct check_func *k, uint32_t at, const struct check_access *a)
+{
+    if (is_made(a))
+        find_made(k, at, a, k->bad);
+    load(k, at, a, IN_MAP(address), 64, k->t);
+    if (!is_made(a))
+        BEFORE(k, at, "setp.ne.u64 %0, %1, 0;", edit_reg(k->bad), edit_reg(k->t));
+}
+
+static void only_under_guard(struct check_func *k, uint32_t at, const struct ptx_stmt *s)
+{
+    if (s->guard != PTX_NONE)
+        BEFORE(k, at, "@!%1 mov.pred %0, 0;", edit_reg(k->bad), edit_guard(s));
 }
 
 void check_box_quickly(struct check_func *k, uint32_t at, const struct check_access *a)
 {
-    const struct ptx_stmt *s = &k->f->stmts[a->stmt];
-    BEFORE(k, at, "ld.param.u64 %0, [%1];\nsetp.ne.u64 %2, %0, 0;", edit_reg(k->t),
-           member(k, a, IN_MAP(address)), edit_reg(k->bad));
-    if (s->guard != PTX_NONE)
-        BEFORE(k, at, "@!%1 mov.pred %0, 0;", edit_reg(k->bad), edit_guard(s));
+    find_tensor(k, at, a);
+    only_under_guard(k, at, &k->f->stmts[a->stmt]);
 }
 
 // Adds a dimension: k->t to the first element, k->limit to the last one, and k->bad is false where there is
@@ -89,17 +134,16 @@ static void add_dimension(struct check_func *k, uint32_t at, const struct check_
                           struct ptx_operand coordinate)
 {
     struct ptx_operand low = edit_reg(k->size), high = edit_reg(k->first), last = edit_reg(k->word);
-    BEFORE(k, at, "mov.b32 %0, %1;\ncvt.s64.s32 %2, %0;\nld.param.u32 %0, [%3];\ncvt.u64.u32 %4, %0;",
-           edit_reg(k->x), coordinate, low, member(k, a, IN_MAP(extra) + 4 * d), high);
-    BEFORE(k, at,
-           "add.s64 %1, %0, %1;\nmax.s64 %0, %0, 0;\nld.param.u32 %3, [%4];\ncvt.u64.u32 %2, %3;\n"
-           "min.s64 %1, %1, %2;\nsetp.le.and.s64 %5, %0, %1, %5;\nsub.s64 %1, %1, %0;",
-           low, high, last, edit_reg(k->x), member(k, a, IN_MAP(last) + 4 * d), edit_reg(k->bad));
+    BEFORE(k, at, "mov.b32 %0, %1;\ncvt.s64.s32 %2, %0;", edit_reg(k->x), coordinate, low);
+    load_wide(k, at, a, IN_MAP(extra) + 4 * d, k->first);
+    BEFORE(k, at, "add.s64 %1, %0, %1;\nmax.s64 %0, %0, 0;", low, high);
+    load_wide(k, at, a, IN_MAP(last) + 4 * d, k->word);
+    BEFORE(k, at, "min.s64 %1, %1, %2;\nsetp.le.and.s64 %3, %0, %1, %3;\nsub.s64 %1, %1, %0;", low, high,
+           last, edit_reg(k->bad));
     if (d)
-        BEFORE(k, at, "ld.param.u64 %0, [%1];", last, member(k, a, IN_MAP(stride) + 8 * (d - 1)));
+        load(k, at, a, IN_MAP(stride) + 8 * (d - 1), 64, k->word);
     else
-        BEFORE(k, at, "ld.param.u32 %0, [%1];\ncvt.u64.u32 %2, %0;", edit_reg(k->x),
-               member(k, a, IN_MAP(element)), last);
+        load_wide(k, at, a, IN_MAP(element), k->word);
     BEFORE(k, at, "mad.lo.u64 %0, %1, %4, %0;\nmad.lo.u64 %2, %3, %4, %2;", edit_reg(k->t), low,
            edit_reg(k->limit), high, last);
 }
@@ -110,20 +154,17 @@ static void find_box(struct check_func *k, uint32_t at, const struct check_acces
 {
     const struct ptx_stmt *s = &k->f->stmts[a->stmt];
     const struct ptx_operand *list = ptx_next(a->mem.addr + 1), *c = list + 1;
-    BEFORE(k, at,
-           "ld.param.u64 %0, [%1];\nsetp.ne.u64 %2, %0, 0;\nld.param.u32 %3, [%4];\ncvt.u64.u32 %5, %3;",
-           edit_reg(k->t), member(k, a, IN_MAP(address)), edit_reg(k->bad), edit_reg(k->x),
-           member(k, a, IN_MAP(element)), edit_reg(k->limit));
+    find_tensor(k, at, a);
+    load_wide(k, at, a, IN_MAP(element), k->limit);
     for (unsigned d = 0; d < (unsigned)list->value && !is_by_pixels(s->form); d++, c = ptx_next(c))
         add_dimension(k, at, a, d, *c);
-    if (s->guard != PTX_NONE)
-        BEFORE(k, at, "@!%1 mov.pred %0, 0;", edit_reg(k->bad), edit_guard(s));
+    only_under_guard(k, at, s);
 }
 
 void check_box(struct check_func *k, uint32_t at, const struct check_access *a)
 {
     find_box(k, at, a);
-    BEFORE(k, at, "ld.param.u64 %0, [%1];", edit_reg(k->root), member(k, a, IN_MAP(address)));
+    load(k, at, a, IN_MAP(address), 64, k->root);
     check_lookup(k, EDIT_BEFORE, at, edit_reg(k->root), k->base, k->size);
     BEFORE(
         k, at,
@@ -131,12 +172,17 @@ void check_box(struct check_func *k, uint32_t at, const struct check_access *a)
         "not.pred %6, %3;\nand.pred %7, %7, %3;",
         edit_reg(k->root), edit_reg(k->t), edit_reg(k->base), edit_reg(k->other), edit_reg(k->size),
         edit_reg(k->limit), edit_reg(k->ok), edit_reg(k->bad));
+    if (!is_made(a))
+        return;
+    // It is still the same map.
+    find_made(k, at, a, k->other);
+    BEFORE(k, at, "and.pred %0, %0, %1;", edit_reg(k->bad), edit_reg(k->other));
 }
 
 void check_prepare_box(struct check_func *k, uint32_t at, const struct check_access *a)
 {
     const struct pass_check_site *site = &k->k->sites.items[a->site];
     uint64_t what = KCHECK_WHAT(KCHECK_SITE(k->k->tag, a->site), 0, site->flags | KCHECK_ROOT);
-    BEFORE(k, at, "ld.param.u64 %0, [%1];\nmov.u64 %2, %3;", edit_reg(k->root), member(k, a, IN_MAP(address)),
-           edit_reg(k->what), edit_imm((int64_t)what));
+    load(k, at, a, IN_MAP(address), 64, k->root);
+    BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->what), edit_imm((int64_t)what));
 }

@@ -169,6 +169,96 @@ static void tensor_encoded(bool bad)
     wait();
 }
 
+// The first thread makes a map of floats from zeros; the first warp copies it to global memory.
+__device__ static void make_map(void *to, const float *data, unsigned width, unsigned height)
+{
+    __shared__ alignas(128) unsigned made[32];
+    unsigned at = shared_address(made);
+    if (threadIdx.x < 32)
+        made[threadIdx.x] = 0;
+    __syncwarp();
+    if (threadIdx.x == 0) {
+#define SET(field, type, value) \
+    asm volatile("tensormap.replace.tile." field ".shared::cta.b1024." type " [%0], " value ";" ::"r"(at), \
+                 "l"(data), "r"(width), "r"(height), "l"((uint64_t)width * sizeof(float)), "r"(BOX), "r"(1) \
+                 : "memory")
+        SET("global_address", "b64", "%1");
+        SET("rank", "b32", "1");
+        SET("box_dim", "b32", "0, %5");
+        SET("box_dim", "b32", "1, %5");
+        SET("global_dim", "b32", "0, %2");
+        SET("global_dim", "b32", "1, %3");
+        SET("global_stride", "b64", "0, %4");
+        SET("element_stride", "b32", "0, %6");
+        SET("element_stride", "b32", "1, %6");
+        SET("elemtype", "b32", "7");
+        SET("interleave_layout", "b32", "0");
+        SET("swizzle_mode", "b32", "0");
+        SET("fill_mode", "b32", "0");
+    }
+    __syncwarp();
+    if (threadIdx.x < 32)
+        asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
+                     "[%0], [%1], 128;" ::"l"(to),
+                     "r"(at)
+                     : "memory");
+    asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(to) : "memory");
+    __syncthreads();
+}
+
+// Makes a map twice at one address, of the heights. Then the last warp copies a box from row y on: to shared
+// memory, or there.
+__global__ void made_boxes(float *data, char *maps, unsigned first, unsigned second, way what, int y)
+{
+    __shared__ alignas(128) float tile[BOX * BOX];
+    __shared__ uint64_t barrier;
+    unsigned b = shared_address(&barrier), to = shared_address(tile);
+    void *map = maps + 128 * blockIdx.x;
+    if (threadIdx.x == 0)
+        barrier_init(b, 1);
+    tile[threadIdx.x] = 0;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    make_map(map, data, WIDTH, first);
+    make_map(map, data, WIDTH, second);
+    if (threadIdx.x == blockDim.x - 32 && what == LOADS) {
+        barrier_expect(b, sizeof tile);
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
+                     "[%1, {%2, %3}], [%4];" ::"r"(to),
+                     "l"(map), "r"(16), "r"(y), "r"(b)
+                     : "memory");
+    } else if (threadIdx.x == blockDim.x - 32) {
+        asm volatile(
+            "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map),
+            "r"(16), "r"(y), "r"(to)
+            : "memory");
+    }
+    asm volatile("cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;" ::: "memory");
+    if (what == LOADS)
+        barrier_wait(b);
+}
+
+static void run_made(unsigned first, unsigned second, way what, int y)
+{
+    float *data = take<float>(WIDTH * HEIGHT);
+    char *maps = take<char>(2 * 128);
+    made_boxes<<<2, 64>>>(data, maps, first, second, what, y);
+    wait();
+}
+
+// Maps that say more than the buffer has, and boxes inside of the buffer, or of the tensor, are right.
+static void made_from(bool bad)
+{
+    run_made(HEIGHT, HEIGHT + BOX, LOADS, HEIGHT - BOX + bad);
+    run_made(HEIGHT + BOX, HEIGHT, LOADS, HEIGHT - BOX + 1);
+    run_made(HEIGHT, 2 * HEIGHT, LOADS, -5);
+}
+
+static void made_to(bool bad)
+{
+    run_made(1, HEIGHT + 1, STORES, HEIGHT - BOX + bad);
+    run_made(HEIGHT + 1, HEIGHT, STORES, HEIGHT - 1);
+}
+
 // --- barriers ----------------------------------------------------------------------------------------------
 
 // One thread signals a barrier of several; all wait for it.
@@ -457,6 +547,8 @@ static const struct check_case cases[] = {
     {"tensor_shared", tensor_shared, "shared-buffer-overflow"},
     {"tensor_source", tensor_source, "shared-buffer-overflow"},
     {"tensor_encoded", tensor_encoded, "heap-use-after-free"},
+    {"made_from", made_from, "heap-buffer-overflow"},
+    {"made_to", made_to, "heap-buffer-overflow"},
     {"barrier_used", barrier_used, "shared-buffer-overflow"},
     {"barrier_made", barrier_made, "shared-buffer-overflow"},
     {"cluster_generic", cluster_generic, "shared-buffer-overflow"},

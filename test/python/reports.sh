@@ -53,9 +53,23 @@ check 97 '; the access is at index \[25, 0\], outside of it' 'check: the index'
 check 97 '^sum 2000' 'check: the program goes on'
 watch --mode=check triton_bounds.py -- bad before
 check 97 'the access is 4 elements before its first' 'check: a load before the tensor'
+watch --mode=check triton_bounds.py -- bad described
+check 97 "in kernel double .*:$described\$" 'check: a descriptor that the kernel makes, with too many rows'
+check 97 'is `table`, argument source_ptr: ' 'check: its tensor'
+watch --mode=check triton_bounds.py -- good described
+check 0 '^sum 12288' 'check: its twin'
+not 'ERROR' 'check: its twin'
 watch --mode=check triton_bounds.py -- good load
 check 0 '^sum 2000' 'check: the twin'
 not 'ERROR' 'check: the twin'
+
+# A program whose own folder has the name of a package.
+mkdir -p "$T/triton" && cp $program "$T/triton"
+program=$T/triton/${program##*/}
+timeout 600 "$MOAT" --device=cpu --mode=check "$PYTHON" "$program" bad load >"$T/log" 2>&1 </dev/null
+status=$?
+check 97 "#0 main .*triton_bounds.py:$launch\$" 'the launch, of a program in a folder called triton'
+check 97 "#0 main .*triton_bounds.py:$alloc\$" 'its allocation'
 
 watch --mode=api after_fault.py
 check 97 '^raised AcceleratorError' 'a launch whose kernel has failed raises'

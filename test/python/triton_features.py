@@ -248,6 +248,20 @@ def test_descriptor_reductions():
 
 
 @triton.jit
+def add_one(source, out, B: tl.constexpr):
+    row, at = tl.program_id(0) * B, tl.arange(0, B)
+    x = source.load([row, 0])
+    tl.store(out + (row + at)[:, None] * B + at[None, :], x + 1)
+
+
+def test_descriptor_of_another_type():
+    x, out = torch.arange(32 * 16, dtype=torch.int32).reshape(32, 16), empty(32, 16, dtype=torch.int32)
+    described = TensorDescriptor.from_tensor(triton.reinterpret(x.cuda(), tl.uint32), [16, 16])
+    add_one[(2,)](described, triton.reinterpret(out, tl.uint32), 16)
+    return near(out, x + 1)
+
+
+@triton.jit
 def multiply_by_groups(a, b, c, K, B: tl.constexpr):
     row, column = tl.program_id(0) * B, tl.program_id(1) * B
     total = tl.zeros((B, B), tl.float32)
