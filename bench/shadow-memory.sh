@@ -74,7 +74,8 @@ python3 "$here/shadow_memory.py" --table "$LEVELS" <"$T/rows" >"$T/table" 2>"$T/
         'the shadow (a byte for 256). `simulated` is the way of the GASan paper for the same allocations;' \
         '`moat` is how much less memory was free than alone. Redzones of buffers from 1 MiB on are' \
         'addresses without memory, but have' \
-        "a shadow. Besides, each context has $((shared >> 20)) MiB of zeros and poison, whatever is allocated."
+        "a shadow. Besides, each context has $((shared >> 20)) MiB of zeros and poison," \
+        'whatever is allocated.'
     echo
     cat "$T/table"
     echo

@@ -11,8 +11,8 @@
 #include "cpu/memory.h"
 #include "exec/space.h"
 
-// Pinned memory of less than this size starts in the middle of a page: drivers pack small buffers, at multiples
-// of 512, and a program may not rely on more.
+// Pinned memory of less than this size starts in the middle of a page: drivers pack small buffers, at
+// multiples of 512, and a program may not rely on more.
 enum { SMALL = 1 << 20, SMALL_AT = 512 };
 
 static uint64_t page_floor(uint64_t a)

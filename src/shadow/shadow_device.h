@@ -10,8 +10,8 @@
 //   page    2 MiB of shadow. REAL: it has memory of its own, mapped once more for copies. Otherwise it is a
 //           page that all such pages of zeros, or of poison, share
 //
-// A mapping takes the driver the same time whatever its size, and longer while other processes use the GPU, so
-// there are few: some hundreds.
+// Each mapping takes the driver time, a small one not much less than a large one, so there are some hundreds
+// where the device has the memory.
 //
 // Where --mode=pages has reserved all addresses of a piece, nothing but buffers may be accessed: when the
 // first buffer is placed there, it becomes fine and full of poison. No kernel that is right reads the shadow

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The mappings that a shadow is made of (shadow_device.h), for kernels: at `at`, where the shadow is or is about to
-// be. Access to them is given by whoever maps them.
+// The mappings that a shadow is made of (shadow_device.h), for kernels: at `at`, where the shadow is or is
+// about to be. Access to them is given by whoever maps them.
 #ifndef MOAT_SHADOW_SHADOW_MAP_H
 #define MOAT_SHADOW_SHADOW_MAP_H
 

@@ -22,8 +22,8 @@ run() {
     echo "status $?" >>"$2/out"
     grep -o '"line":[0-9]*' "$2/json" | sort -u >"$2/lines"
 }
-# Kernels whose errors the CPU device has found, not check: they access memory that is nobody's by a pointer that
-# was in no buffer. Check performs that, and a GPU ends the context.
+# Kernels whose errors the CPU device has found, not check: they access memory that is nobody's by a pointer
+# that was in no buffer. Check performs that, and a GPU ends the context.
 strays() {  # strays FOLDER
     grep '"event":"error"' "$1/json" | grep -v '"call":' | grep -o '"name":"kernel_[0-9]*"' |
         tr -dc '0-9\n' | sort -un

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // check_differential SEED KERNELS [KERNEL...]: random kernels that use buffers 2^33 bytes apart, with nothing
-// between them, so that the device itself notices each access that leaves a buffer. With --on-error=skip a run
-// without --mode=check and one with it must report the same source lines and print the same sums of all that
-// kernels wrote. The kernels that are named by their numbers are compiled, but not launched.
+// between them, so that the device itself notices each access that leaves a buffer. With --on-error=skip a
+// run without --mode=check and one with it must report the same source lines and print the same sums of all
+// that kernels wrote. The kernels that are named by their numbers are compiled, but not launched.
 //
 // A launch has one thread, so that no two accesses race. Every statement has a source line of its own.
 #include "check_random.h"

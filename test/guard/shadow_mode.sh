@@ -23,9 +23,11 @@ for name in shadow_errors check_errors check_kheap check_memory; do
 done
 
 run() {  # run OPTION...: status in $status, types of what was reported, each once, in $found
+    local from=$SECONDS
     timeout "${CHECK_LIMIT:-60}" "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=shadow --print-limit=0 "$@" \
         >"$T/log" 2>&1 </dev/null
     status=$?
+    [ $((SECONDS - from)) -lt 15 ] || echo "slow: $((SECONDS - from)) seconds: ${*/#$T\//}"
     found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
     found=${found% }
 }
