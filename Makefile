@@ -17,10 +17,15 @@ LIBDIR  ?= $(PREFIX)/lib
 MANDIR  ?= $(PREFIX)/share/man
 SAN     ?=
 OPT     ?= -O2
-DEBUG   ?= -g
+# Lines and functions, which stacks are made of; -g, for a debugger, takes the compiler a quarter longer.
+DEBUG   ?= -g1
 # Warnings stop the build in a checkout, so that `make` and `make check` share their objects; not in a release.
 WERROR  ?= $(if $(wildcard .git),1,0)
 V       ?= 0
+# What links programs that nobody installs: lld takes half of the time that ld takes, and need not be there.
+QUICK_LD := $(if $(shell command -v ld.lld),-fuse-ld=lld)
+# What links everything; ld if empty.
+LINKER  ?=
 # After OPT, for unit tests: they are compiled more often than they run.
 TEST_OPT ?= -O1
 # After OPT, for the modules in which tests spend their time.
@@ -71,7 +76,7 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-fr
 ALL_CPPFLAGS := -D_GNU_SOURCE $(if $(filter 1,$(CHECKED)),-DMOAT_CHECKED) -Isrc -Iinclude $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(CPPFLAGS)
 ALL_CFLAGS := -std=gnu11 $(OPT) $(DEBUG) -fvisibility=hidden -fPIC $(WARNINGS) $(if $(filter 1,$(WERROR)),-Werror) \
 	$(SANFLAGS) $(CFLAGS)
-ALL_LDFLAGS := $(SANFLAGS) -pthread -Wl,--as-needed -Wl,-z,relro,-z,now -Wl,-rpath,'$$ORIGIN/../lib' $(LDFLAGS)
+ALL_LDFLAGS := $(LINKER) $(SANFLAGS) -pthread -Wl,--as-needed -Wl,-z,relro,-z,now -Wl,-rpath,'$$ORIGIN/../lib' $(LDFLAGS)
 LDLIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -ldl -lm
 
 sources = $(filter-out %_test.c,$(wildcard src/$(1)/*.c))
@@ -86,25 +91,25 @@ TESTSRC  := $(foreach m,$(MODULES) cli,$(wildcard src/$(m)/*_test.c))
 TESTS    := $(patsubst src/%/,$(BUILD)/test/%.linked,$(sort $(dir $(TESTSRC))))
 TOOLSRC  := $(filter-out test/fuzz/% test/unit/%,$(wildcard test/*/*.c))
 TOOLS    := $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(TOOLSRC)))
-# Tools of folders whose scripts all leave this build out: UNSCRIPTED, or all but SCRIPTED.
-NO_TOOLS  = $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(wildcard $(UNSCRIPTED:%=test/%/*.c)) \
-	$(if $(SCRIPTED),$(filter-out $(SCRIPTED:%=test/%/%),$(TOOLSRC)))))
+# Tools of folders whose scripts all leave this build out; and those that clang reads in place of that build.
+NO_TOOLS  = $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(wildcard $(UNSCRIPTED:%=test/%/*.c))))
+READ_ONLY = $(filter $(SCRIPTED:%=test/%/%),$(TOOLSRC))
 FUZZERS  := $(patsubst test/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
 # Some need NVIDIA's CUPTI: bench/cupti_library compiles them where that is.
 BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(filter-out bench/um_faults.c bench/kernel_times.c bench/shadow_trace.c,$(wildcard bench/*.c)))
 
 VARIANT := $(MAKE) --no-print-directory
 PLAIN   := $(VARIANT) BUILD=$(BUILD) WERROR=1
-# What nobody installs has only the lines that reports of errors need. `make check` has a clang build to see its warnings and
-# to run programs under a library that asserts (test/guard/checked.sh); its unit tests, and lanes for all processors, are
-# left to check-all, since the build with sanitizers has the same ones, with the same assertions. Each tool is compiled by
-# one of the two. clang's optimizer takes most of the time where there are sanitizers: only what much is executed of is optimized.
-CLANG   := $(VARIANT) BUILD=$(BUILD)/clang CC=clang DEBUG=-g1 LANES_OPT=-O2 CHECKED=1 WERROR=1
-ASAN    := $(VARIANT) BUILD=$(BUILD)/asan CC=clang DEBUG=-g1 LANES=plain \
+# Of clang's build `make check` makes only the library that asserts, to run programs under it (test/guard/checked.sh): what
+# else it would have, the build with sanitizers has too, with the same warnings and assertions, but for tools, which clang
+# then only reads for its warnings. clang's optimizer takes most of the time where there are sanitizers: only what much is
+# executed of is optimized; and UBSan takes half of the time for lanes, where check-all alone has it.
+CLANG   := $(VARIANT) BUILD=$(BUILD)/clang CC=clang LINKER=$(QUICK_LD) LANES_OPT=-O2 CHECKED=1 WERROR=1
+ASAN    := $(VARIANT) BUILD=$(BUILD)/asan CC=clang LINKER=$(QUICK_LD) LANES=plain \
 	UNSCRIPTED="flow golden guard heap" SAN=address,undefined,fuzzer-no-link WERROR=1
-TSAN    := $(VARIANT) BUILD=$(BUILD)/tsan CC=clang DEBUG=-g1 LANES=plain LANES_OPT=-O1 SAN=thread WERROR=1
-CLANG_MORE := OPT=-O0 LANES=plain LANES_OPT=-O0 SCRIPTED="flow golden guard heap" TESTSRC=
-ASAN_MORE  := OPT=-O0 HOT_OPT=-O1 LANES_OPT=-O1 TEST_OPT=-O0
+TSAN    := $(VARIANT) BUILD=$(BUILD)/tsan CC=clang LINKER=$(QUICK_LD) LANES=plain LANES_OPT=-O1 SAN=thread WERROR=1
+CLANG_MORE := OPT=-O0 MODULES="$(filter-out exec cpu runtime heap,$(MODULES))" SCRIPTED="flow golden guard heap" checked
+ASAN_MORE  := OPT=-O0 HOT_OPT=-O1 LANES_OPT="-O1 -fno-sanitize=undefined" TEST_OPT=-O0
 
 ifeq ($(V),0)
 run = @printf '  %-7s %s\n' '$(1)' '$@'; $(2)
@@ -112,10 +117,15 @@ else
 run = $(2)
 endif
 
-.PHONY: all demo check check-all check-python venv bench install uninstall format dist clean help packages tests fuzzers variants dependencies plain clang asan
+.PHONY: all checked demo check check-all check-python venv bench install uninstall format dist clean help packages tests fuzzers variants dependencies plain clang asan
 .DELETE_ON_ERROR:
 
 all: $(COMMAND) $(SHARED) $(STATIC) $(BUILD)/lib/moat/libcuda.so  ## build/bin/moat and build/lib/*.so
+
+# The library that asserts, and warnings of READ_ONLY.
+checked: $(BUILD)/lib/libmoat.so $(BUILD)/tools.read
+$(BUILD)/tools.read: $(READ_ONLY) $(wildcard test/*/*.h test/*/*.def) $(ARCHIVE)
+	$(call run,READ,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -fsyntax-only $(READ_ONLY) && touch $@)
 
 # What is built depends on the flags it was built with, and an archive, a command or a test program on
 # the list of its parts.
@@ -224,7 +234,7 @@ define test_programs
 $(BUILD)/test/$(1).linked: $(patsubst src/%.c,$(BUILD)/obj/%.o,$(filter src/$(1)/%,$(TESTSRC))) $(BUILD)/test/unit_main.o \
 		$(call command,$(1)) $(ARCHIVE) $(BUILD)/units script/link-tests
 	$$(call run,LD,script/link-tests $$(@D) $(1) $$(filter %_test.o,$$^) -- \
-		$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) @ $$(filter %/unit_main.o,$$^) $(call command,$(1)) $(ARCHIVE) -lcmocka $$(LDLIBS))
+		$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $(QUICK_LD) @ $$(filter %/unit_main.o,$$^) $(call command,$(1)) $(ARCHIVE) -lcmocka $$(LDLIBS))
 $(patsubst src/$(1)/%.c,$(BUILD)/test/%,$(filter src/$(1)/%,$(TESTSRC))): $(BUILD)/test/$(1).linked ;
 endef
 $(foreach m,$(TESTS:$(BUILD)/test/%.linked=%),$(eval $(call test_programs,$(m))))
@@ -235,7 +245,7 @@ define tool
 $(BUILD)/tool/$(basename $(notdir $(1))): $(1) $(wildcard $(dir $(1))*.h $(dir $(1))*.def) $(ARCHIVE)
 	@mkdir -p $$(@D)
 	$$(call run,LD,$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) $(UNCOUNTED) -c -o $$@.o $$(filter %.c,$$^) && \
-		$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $(UNCOUNTED) -o $$@ $$@.o $$(filter %.a,$$^) $$(LDLIBS) && rm $$@.o)
+		$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $(QUICK_LD) $(UNCOUNTED) -o $$@ $$@.o $$(filter %.a,$$^) $$(LDLIBS) && rm $$@.o)
 endef
 $(foreach t,$(TOOLSRC),$(eval $(call tool,$(t))))
 
@@ -263,7 +273,7 @@ plain clang asan: | dependencies
 plain:
 	+@$(PLAIN) all tests
 clang:
-	+@$(CLANG) $(CLANG_MORE) all tests
+	+@$(CLANG) $(CLANG_MORE)
 asan:
 	+@$(ASAN) $(ASAN_MORE) all tests fuzzers
 dependencies:
@@ -272,7 +282,7 @@ dependencies:
 check: variants  ## install what is missing, build with gcc and clang, run the tests
 	@test/run $(BUILD) $(BUILD)/asan
 
-check-all: CLANG_MORE :=
+check-all: CLANG_MORE := all tests
 check-all: ASAN_MORE := OPT=-O1 LANES_OPT=-O1
 check-all: variants venv  ## also the long tests, a long fuzzing run, ThreadSanitizer
 	+@$(TSAN) all tests
