@@ -112,10 +112,12 @@ CLANG_MORE := OPT=-O0 MODULES="$(filter-out exec cpu runtime heap,$(MODULES))" S
 ASAN_MORE  := OPT=-O0 HOT_OPT=-O1 LANES_OPT="-O1 -fno-sanitize=undefined" TEST_OPT=-O0
 
 ifeq ($(V),0)
-run = @printf '  %-7s %s\n' '$(1)' '$@'; $(2)
+# No process of its own for each line, and none for a folder that is there.
+run = $(info $()  $(1)	$@)@$(2)
 else
 run = $(2)
 endif
+folder = $(if $(wildcard $(@D)/.),,mkdir -p $(@D))
 
 .PHONY: all checked demo check check-all check-python venv bench install uninstall format dist clean help packages tests fuzzers variants dependencies plain clang asan
 .DELETE_ON_ERROR:
@@ -135,7 +137,7 @@ $(BUILD)/flags: STAMP := $(FLAGS)
 $(BUILD)/parts: STAMP := $(PARTS)
 $(BUILD)/units: STAMP := $(TESTSRC)
 $(BUILD)/flags $(BUILD)/parts $(BUILD)/units: FORCE
-	@mkdir -p $(@D)
+	@$(folder)
 	@printf '%s\n' '$(subst ','\'',$(STAMP))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(STAMP))' > $@
 $(BUILD)/flags: | packages
 packages:
@@ -143,13 +145,13 @@ packages:
 FORCE:
 
 $(BUILD)/obj/%.o: src/%.c $(BUILD)/flags
-	@mkdir -p $(@D)
+	@$(folder)
 	$(call run,CC,$(CC) $(ALL_CPPFLAGS) $(GROUP) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<)
 
 # Exact arithmetic: no contraction into fma, but nobody looks at errno or the exception flags.
 define lanes
 $(BUILD)/obj/%.$(1).o: src/%.c $(BUILD)/flags
-	@mkdir -p $$(@D)
+	@$$(folder)
 	$$(call run,CC,$$(CC) $$(ALL_CPPFLAGS) -DLANES_ISA=$(1) $$(ALL_CFLAGS) $$(LANES_OPT) $$(LANES_$(1)) \
 		-ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing -Wno-pass-failed -MMD -MP -c -o $$@ $$<)
 endef
@@ -171,7 +173,7 @@ $(ARCHIVE): $(filter-out $(PRELOADED),$(call objects,$(MODULES))) $(BUILD)/parts
 	$(call run,AR,rm -f $@ && $(AR) rcs $@ $(filter %.o,$^))
 
 $(COMMAND): $(call objects,cli) $(ARCHIVE) $(BUILD)/parts
-	@mkdir -p $(@D)
+	@$(folder)
 	$(call run,LD,$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS))
 
 # The table of a library's exports, those that it names in lines @MODULE/NAME.def, and the scripts that read them.
@@ -181,7 +183,7 @@ exports = $(foreach t,$(wildcard src/*/$(1).exports),$(t) $(addprefix src/,$(she
 define library
 $(BUILD)/lib/$(1): LIBFLAGS := -shared -Wl,-soname,$(or $($(1)_SONAME),$(1)) -Wl,--version-script=$(BUILD)/lib/$(1).map
 $(BUILD)/lib/$(1): $(call objects,$($(1)_MODULES)) $(call exports,$(1)) $(BUILD)/parts
-	@mkdir -p $$(@D)
+	@$$(folder)
 	@script/export-map $$(filter %.exports,$$^) $($(1)_NODE) > $$@.map
 	$$(call run,LD,$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $$(LIBFLAGS) $$(NO_UNDEFINED) -o $$@ $$(filter %.o,$$^) \
 		$$($(1)_LDLIBS) $$(LDLIBS))
@@ -198,7 +200,7 @@ $(BUILD)/lib/libmoat.so $(BUILD)/lib/libmoat-heap.so: $(ARCHIVE)
 $(BUILD)/lib/libcudart.so.12: LIBFLAGS := -shared -Wl,-soname,libcudart.so.12 -Wl,--version-script=$(BUILD)/lib/libcudart.so.12.map
 $(BUILD)/lib/libcudart.so.12: $(call objects,base driver runtime) $(call exports,libcudart.so.13) script/runtime12 \
 		$(BUILD)/parts
-	@mkdir -p $(@D)
+	@$(folder)
 	$(call run,LD,$(LD) -r -o $@.o $(filter %.o,$^) && script/runtime12 $@.o $(filter %.exports,$^) > $@.exports && \
 		script/export-map $@.exports $(@F) > $@.map && \
 		$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBFLAGS) $(NO_UNDEFINED) -o $@ $@.o $(libcudart.so.13_LDLIBS) $(LDLIBS) && rm $@.o $@.exports)
@@ -206,7 +208,7 @@ $(BUILD)/lib/libcudart.so.12: $(call objects,base driver runtime) $(call exports
 # One object in which all but the API is local: a program may have functions of any name.
 $(STATIC): $(filter-out %/cudart12.o,$(call objects,driver runtime)) $(patsubst %,$(BUILD)/obj/base/%.o,mem mutex cancel) \
 		$(BUILD)/parts
-	@mkdir -p $(@D)
+	@$(folder)
 	$(call run,AR,$(LD) -r -o $@.o $(filter %.o,$^) && $(OBJCOPY) --localize-hidden --strip-debug $@.o && rm -f $@ && \
 		$(AR) rcs $@ $@.o && rm $@.o)
 
@@ -227,7 +229,7 @@ command = $(if $(filter cli,$(1)),$(filter-out %/main.o,$(call objects,cli)))
 $(BUILD)/obj/%_test.o: ALL_CFLAGS += $(TEST_OPT)
 $(BUILD)/obj/%_test.o: GROUP = -include test/unit/unit_group.h -DTEST_GROUP=$(basename $(@F))
 $(BUILD)/test/unit_main.o: test/unit/unit_main.c test/unit/unit_group.h $(BUILD)/flags
-	@mkdir -p $(@D)
+	@$(folder)
 	$(call run,CC,$(CC) $(ALL_CPPFLAGS) -DUNIT_SANITIZED=$(if $(SAN),1,0) $(ALL_CFLAGS) $(UNCOUNTED) -c -o $@ $<)
 
 define test_programs
@@ -243,19 +245,19 @@ $(foreach m,$(TESTS:$(BUILD)/test/%.linked=%),$(eval $(call test_programs,$(m)))
 # knows the first alone.
 define tool
 $(BUILD)/tool/$(basename $(notdir $(1))): $(1) $(wildcard $(dir $(1))*.h $(dir $(1))*.def) $(ARCHIVE)
-	@mkdir -p $$(@D)
+	@$$(folder)
 	$$(call run,LD,$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) $(UNCOUNTED) -c -o $$@.o $$(filter %.c,$$^) && \
 		$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $(QUICK_LD) $(UNCOUNTED) -o $$@ $$@.o $$(filter %.a,$$^) $$(LDLIBS) && rm $$@.o)
 endef
 $(foreach t,$(TOOLSRC),$(eval $(call tool,$(t))))
 
 $(BUILD)/fuzz/%: test/fuzz/%.c $(wildcard test/fuzz/*.h) $(ARCHIVE)
-	@mkdir -p $(@D)
+	@$(folder)
 	$(call run,FUZZ,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -fsanitize=fuzzer -c -o $@.o $(filter %.c,$^) && \
 		$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $@.o $(filter %.a,$^) $(LDLIBS) && rm $@.o)
 
 $(BUILD)/bench/%: bench/%.c bench/bench.h $(ARCHIVE)
-	@mkdir -p $(@D)
+	@$(folder)
 	$(call run,LD,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.c %.a,$^) $(LDLIBS))
 
 # With some modules only, there are no tools: they need all.
