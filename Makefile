@@ -17,10 +17,15 @@ LIBDIR  ?= $(PREFIX)/lib
 MANDIR  ?= $(PREFIX)/share/man
 SAN     ?=
 OPT     ?= -O2
-DEBUG   ?= -g
+# Lines and functions, which stacks are made of; -g, for a debugger, takes the compiler a quarter longer.
+DEBUG   ?= -g1
 # Warnings stop the build in a checkout, so that `make` and `make check` share their objects; not in a release.
 WERROR  ?= $(if $(wildcard .git),1,0)
 V       ?= 0
+# What links programs that nobody installs: lld takes half of the time that ld takes, and need not be there.
+QUICK_LD := $(if $(shell command -v ld.lld),-fuse-ld=lld)
+# What links everything; ld if empty.
+LINKER  ?=
 # After OPT, for unit tests: they are compiled more often than they run.
 TEST_OPT ?= -O1
 # After OPT, for the modules in which tests spend their time.
@@ -71,7 +76,7 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-fr
 ALL_CPPFLAGS := -D_GNU_SOURCE $(if $(filter 1,$(CHECKED)),-DMOAT_CHECKED) -Isrc -Iinclude $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(CPPFLAGS)
 ALL_CFLAGS := -std=gnu11 $(OPT) $(DEBUG) -fvisibility=hidden -fPIC $(WARNINGS) $(if $(filter 1,$(WERROR)),-Werror) \
 	$(SANFLAGS) $(CFLAGS)
-ALL_LDFLAGS := $(SANFLAGS) -pthread -Wl,--as-needed -Wl,-z,relro,-z,now -Wl,-rpath,'$$ORIGIN/../lib' $(LDFLAGS)
+ALL_LDFLAGS := $(LINKER) $(SANFLAGS) -pthread -Wl,--as-needed -Wl,-z,relro,-z,now -Wl,-rpath,'$$ORIGIN/../lib' $(LDFLAGS)
 LDLIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -ldl -lm
 
 sources = $(filter-out %_test.c,$(wildcard src/$(1)/*.c))
@@ -86,36 +91,43 @@ TESTSRC  := $(foreach m,$(MODULES) cli,$(wildcard src/$(m)/*_test.c))
 TESTS    := $(patsubst src/%/,$(BUILD)/test/%.linked,$(sort $(dir $(TESTSRC))))
 TOOLSRC  := $(filter-out test/fuzz/% test/unit/%,$(wildcard test/*/*.c))
 TOOLS    := $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(TOOLSRC)))
-# Tools of folders whose scripts all leave this build out: UNSCRIPTED, or all but SCRIPTED.
-NO_TOOLS  = $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(wildcard $(UNSCRIPTED:%=test/%/*.c)) \
-	$(if $(SCRIPTED),$(filter-out $(SCRIPTED:%=test/%/%),$(TOOLSRC)))))
+# Tools of folders whose scripts all leave this build out; and those that clang reads in place of that build.
+NO_TOOLS  = $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(wildcard $(UNSCRIPTED:%=test/%/*.c))))
+READ_ONLY = $(filter $(SCRIPTED:%=test/%/%),$(TOOLSRC))
 FUZZERS  := $(patsubst test/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
 # Some need NVIDIA's CUPTI: bench/cupti_library compiles them where that is.
 BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(filter-out bench/um_faults.c bench/kernel_times.c bench/shadow_trace.c,$(wildcard bench/*.c)))
 
 VARIANT := $(MAKE) --no-print-directory
 PLAIN   := $(VARIANT) BUILD=$(BUILD) WERROR=1
-# What nobody installs has only the lines that reports of errors need. `make check` has a clang build to see its warnings and
-# to run programs under a library that asserts (test/guard/checked.sh); its unit tests, and lanes for all processors, are
-# left to check-all, since the build with sanitizers has the same ones, with the same assertions. Each tool is compiled by
-# one of the two. clang's optimizer takes most of the time where there are sanitizers: only what much is executed of is optimized.
-CLANG   := $(VARIANT) BUILD=$(BUILD)/clang CC=clang DEBUG=-g1 LANES_OPT=-O2 CHECKED=1 WERROR=1
-ASAN    := $(VARIANT) BUILD=$(BUILD)/asan CC=clang DEBUG=-g1 LANES=plain \
+# Of clang's build `make check` makes only the library that asserts, to run programs under it (test/guard/checked.sh): what
+# else it would have, the build with sanitizers has too, with the same warnings and assertions, but for tools, which clang
+# then only reads for its warnings. clang's optimizer takes most of the time where there are sanitizers: only what much is
+# executed of is optimized; and UBSan takes half of the time for lanes, where check-all alone has it.
+CLANG   := $(VARIANT) BUILD=$(BUILD)/clang CC=clang LINKER=$(QUICK_LD) LANES_OPT=-O2 CHECKED=1 WERROR=1
+ASAN    := $(VARIANT) BUILD=$(BUILD)/asan CC=clang LINKER=$(QUICK_LD) LANES=plain \
 	UNSCRIPTED="flow golden guard heap" SAN=address,undefined,fuzzer-no-link WERROR=1
-TSAN    := $(VARIANT) BUILD=$(BUILD)/tsan CC=clang DEBUG=-g1 LANES=plain LANES_OPT=-O1 SAN=thread WERROR=1
-CLANG_MORE := OPT=-O0 LANES=plain LANES_OPT=-O0 SCRIPTED="flow golden guard heap" TESTSRC=
-ASAN_MORE  := OPT=-O0 HOT_OPT=-O1 LANES_OPT=-O1 TEST_OPT=-O0
+TSAN    := $(VARIANT) BUILD=$(BUILD)/tsan CC=clang LINKER=$(QUICK_LD) LANES=plain LANES_OPT=-O1 SAN=thread WERROR=1
+CLANG_MORE := OPT=-O0 MODULES="$(filter-out exec cpu runtime heap,$(MODULES))" SCRIPTED="flow golden guard heap" checked
+ASAN_MORE  := OPT=-O0 HOT_OPT=-O1 LANES_OPT="-O1 -fno-sanitize=undefined" TEST_OPT=-O0
 
 ifeq ($(V),0)
-run = @printf '  %-7s %s\n' '$(1)' '$@'; $(2)
+# No process of its own for each line, and none for a folder that is there.
+run = $(info $()  $(1)	$@)@$(2)
 else
 run = $(2)
 endif
+folder = $(if $(wildcard $(@D)/.),,mkdir -p $(@D))
 
-.PHONY: all demo check check-all check-python venv bench install uninstall format dist clean help packages tests fuzzers variants dependencies plain clang asan
+.PHONY: all checked demo check check-all check-python venv bench install uninstall format dist clean help packages tests fuzzers variants dependencies plain clang asan
 .DELETE_ON_ERROR:
 
 all: $(COMMAND) $(SHARED) $(STATIC) $(BUILD)/lib/moat/libcuda.so  ## build/bin/moat and build/lib/*.so
+
+# The library that asserts, and warnings of READ_ONLY.
+checked: $(BUILD)/lib/libmoat.so $(BUILD)/tools.read
+$(BUILD)/tools.read: $(READ_ONLY) $(wildcard test/*/*.h test/*/*.def) $(ARCHIVE)
+	$(call run,READ,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -fsyntax-only $(READ_ONLY) && touch $@)
 
 # What is built depends on the flags it was built with, and an archive, a command or a test program on
 # the list of its parts.
@@ -125,7 +137,7 @@ $(BUILD)/flags: STAMP := $(FLAGS)
 $(BUILD)/parts: STAMP := $(PARTS)
 $(BUILD)/units: STAMP := $(TESTSRC)
 $(BUILD)/flags $(BUILD)/parts $(BUILD)/units: FORCE
-	@mkdir -p $(@D)
+	@$(folder)
 	@printf '%s\n' '$(subst ','\'',$(STAMP))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(STAMP))' > $@
 $(BUILD)/flags: | packages
 packages:
@@ -133,13 +145,13 @@ packages:
 FORCE:
 
 $(BUILD)/obj/%.o: src/%.c $(BUILD)/flags
-	@mkdir -p $(@D)
+	@$(folder)
 	$(call run,CC,$(CC) $(ALL_CPPFLAGS) $(GROUP) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<)
 
 # Exact arithmetic: no contraction into fma, but nobody looks at errno or the exception flags.
 define lanes
 $(BUILD)/obj/%.$(1).o: src/%.c $(BUILD)/flags
-	@mkdir -p $$(@D)
+	@$$(folder)
 	$$(call run,CC,$$(CC) $$(ALL_CPPFLAGS) -DLANES_ISA=$(1) $$(ALL_CFLAGS) $$(LANES_OPT) $$(LANES_$(1)) \
 		-ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing -Wno-pass-failed -MMD -MP -c -o $$@ $$<)
 endef
@@ -161,7 +173,7 @@ $(ARCHIVE): $(filter-out $(PRELOADED),$(call objects,$(MODULES))) $(BUILD)/parts
 	$(call run,AR,rm -f $@ && $(AR) rcs $@ $(filter %.o,$^))
 
 $(COMMAND): $(call objects,cli) $(ARCHIVE) $(BUILD)/parts
-	@mkdir -p $(@D)
+	@$(folder)
 	$(call run,LD,$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS))
 
 # The table of a library's exports, those that it names in lines @MODULE/NAME.def, and the scripts that read them.
@@ -171,7 +183,7 @@ exports = $(foreach t,$(wildcard src/*/$(1).exports),$(t) $(addprefix src/,$(she
 define library
 $(BUILD)/lib/$(1): LIBFLAGS := -shared -Wl,-soname,$(or $($(1)_SONAME),$(1)) -Wl,--version-script=$(BUILD)/lib/$(1).map
 $(BUILD)/lib/$(1): $(call objects,$($(1)_MODULES)) $(call exports,$(1)) $(BUILD)/parts
-	@mkdir -p $$(@D)
+	@$$(folder)
 	@script/export-map $$(filter %.exports,$$^) $($(1)_NODE) > $$@.map
 	$$(call run,LD,$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $$(LIBFLAGS) $$(NO_UNDEFINED) -o $$@ $$(filter %.o,$$^) \
 		$$($(1)_LDLIBS) $$(LDLIBS))
@@ -188,7 +200,7 @@ $(BUILD)/lib/libmoat.so $(BUILD)/lib/libmoat-heap.so: $(ARCHIVE)
 $(BUILD)/lib/libcudart.so.12: LIBFLAGS := -shared -Wl,-soname,libcudart.so.12 -Wl,--version-script=$(BUILD)/lib/libcudart.so.12.map
 $(BUILD)/lib/libcudart.so.12: $(call objects,base driver runtime) $(call exports,libcudart.so.13) script/runtime12 \
 		$(BUILD)/parts
-	@mkdir -p $(@D)
+	@$(folder)
 	$(call run,LD,$(LD) -r -o $@.o $(filter %.o,$^) && script/runtime12 $@.o $(filter %.exports,$^) > $@.exports && \
 		script/export-map $@.exports $(@F) > $@.map && \
 		$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBFLAGS) $(NO_UNDEFINED) -o $@ $@.o $(libcudart.so.13_LDLIBS) $(LDLIBS) && rm $@.o $@.exports)
@@ -196,7 +208,7 @@ $(BUILD)/lib/libcudart.so.12: $(call objects,base driver runtime) $(call exports
 # One object in which all but the API is local: a program may have functions of any name.
 $(STATIC): $(filter-out %/cudart12.o,$(call objects,driver runtime)) $(patsubst %,$(BUILD)/obj/base/%.o,mem mutex cancel) \
 		$(BUILD)/parts
-	@mkdir -p $(@D)
+	@$(folder)
 	$(call run,AR,$(LD) -r -o $@.o $(filter %.o,$^) && $(OBJCOPY) --localize-hidden --strip-debug $@.o && rm -f $@ && \
 		$(AR) rcs $@ $@.o && rm $@.o)
 
@@ -217,14 +229,14 @@ command = $(if $(filter cli,$(1)),$(filter-out %/main.o,$(call objects,cli)))
 $(BUILD)/obj/%_test.o: ALL_CFLAGS += $(TEST_OPT)
 $(BUILD)/obj/%_test.o: GROUP = -include test/unit/unit_group.h -DTEST_GROUP=$(basename $(@F))
 $(BUILD)/test/unit_main.o: test/unit/unit_main.c test/unit/unit_group.h $(BUILD)/flags
-	@mkdir -p $(@D)
+	@$(folder)
 	$(call run,CC,$(CC) $(ALL_CPPFLAGS) -DUNIT_SANITIZED=$(if $(SAN),1,0) $(ALL_CFLAGS) $(UNCOUNTED) -c -o $@ $<)
 
 define test_programs
 $(BUILD)/test/$(1).linked: $(patsubst src/%.c,$(BUILD)/obj/%.o,$(filter src/$(1)/%,$(TESTSRC))) $(BUILD)/test/unit_main.o \
 		$(call command,$(1)) $(ARCHIVE) $(BUILD)/units script/link-tests
 	$$(call run,LD,script/link-tests $$(@D) $(1) $$(filter %_test.o,$$^) -- \
-		$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) @ $$(filter %/unit_main.o,$$^) $(call command,$(1)) $(ARCHIVE) -lcmocka $$(LDLIBS))
+		$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $(QUICK_LD) @ $$(filter %/unit_main.o,$$^) $(call command,$(1)) $(ARCHIVE) -lcmocka $$(LDLIBS))
 $(patsubst src/$(1)/%.c,$(BUILD)/test/%,$(filter src/$(1)/%,$(TESTSRC))): $(BUILD)/test/$(1).linked ;
 endef
 $(foreach m,$(TESTS:$(BUILD)/test/%.linked=%),$(eval $(call test_programs,$(m))))
@@ -233,19 +245,19 @@ $(foreach m,$(TESTS:$(BUILD)/test/%.linked=%),$(eval $(call test_programs,$(m)))
 # knows the first alone.
 define tool
 $(BUILD)/tool/$(basename $(notdir $(1))): $(1) $(wildcard $(dir $(1))*.h $(dir $(1))*.def) $(ARCHIVE)
-	@mkdir -p $$(@D)
+	@$$(folder)
 	$$(call run,LD,$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) $(UNCOUNTED) -c -o $$@.o $$(filter %.c,$$^) && \
-		$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $(UNCOUNTED) -o $$@ $$@.o $$(filter %.a,$$^) $$(LDLIBS) && rm $$@.o)
+		$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $(QUICK_LD) $(UNCOUNTED) -o $$@ $$@.o $$(filter %.a,$$^) $$(LDLIBS) && rm $$@.o)
 endef
 $(foreach t,$(TOOLSRC),$(eval $(call tool,$(t))))
 
 $(BUILD)/fuzz/%: test/fuzz/%.c $(wildcard test/fuzz/*.h) $(ARCHIVE)
-	@mkdir -p $(@D)
+	@$(folder)
 	$(call run,FUZZ,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -fsanitize=fuzzer -c -o $@.o $(filter %.c,$^) && \
 		$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $@.o $(filter %.a,$^) $(LDLIBS) && rm $@.o)
 
 $(BUILD)/bench/%: bench/%.c bench/bench.h $(ARCHIVE)
-	@mkdir -p $(@D)
+	@$(folder)
 	$(call run,LD,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.c %.a,$^) $(LDLIBS))
 
 # With some modules only, there are no tools: they need all.
@@ -263,7 +275,7 @@ plain clang asan: | dependencies
 plain:
 	+@$(PLAIN) all tests
 clang:
-	+@$(CLANG) $(CLANG_MORE) all tests
+	+@$(CLANG) $(CLANG_MORE)
 asan:
 	+@$(ASAN) $(ASAN_MORE) all tests fuzzers
 dependencies:
@@ -272,7 +284,7 @@ dependencies:
 check: variants  ## install what is missing, build with gcc and clang, run the tests
 	@test/run $(BUILD) $(BUILD)/asan
 
-check-all: CLANG_MORE :=
+check-all: CLANG_MORE := all tests
 check-all: ASAN_MORE := OPT=-O1 LANES_OPT=-O1
 check-all: variants venv  ## also the long tests, a long fuzzing run, ThreadSanitizer
 	+@$(TSAN) all tests

@@ -124,12 +124,15 @@ void kernels_found(const void *handle, enum kernels_kind kind, const void *owner
 {
     const char *kept = names_keep(name);
     struct kernel *k = kernels_find(handle);
-    // A program may ask for its kernels again and again.
+    // A program may ask for its kernels again and again. The driver is queried for the layout again, in case
+    // that another kernel has come under the handle by a way that moat does not see.
     if (k && !atomic_load_explicit(&k->ending, memory_order_acquire) &&
         (!owner || atomic_load_explicit(&k->owner, memory_order_acquire) == owner) &&
         (!kept || atomic_load_explicit(&k->name, memory_order_acquire) == kept) &&
-        (!kind || atomic_load_explicit(&k->kind, memory_order_acquire) == kind))
+        (!kind || atomic_load_explicit(&k->kind, memory_order_acquire) == kind)) {
+        atomic_store_explicit(&k->layout, NULL, memory_order_release);
         return;
+    }
     CUcontext context = kind == KERNELS_KERNEL ? NULL : context_current_owner();
     lock_take(&lock);
     k = get(handle);

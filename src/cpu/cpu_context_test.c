@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: MIT
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -240,6 +243,48 @@ static void test_primary_comes_back(void **state)
     OK(cuCtxSetCurrent(NULL));
 }
 
+static atomic_bool resets_over;
+static atomic_uint allocated, retained;
+
+// Allocates and frees in the primary context, whatever the driver answers.
+static void *allocate_on(void *unused)
+{
+    CUdeviceptr plain, ordered = 0;
+    CUcontext primary = NULL;
+    void *pinned;
+    while (!atomic_load(&resets_over)) {
+        atomic_fetch_add(&retained, cuDevicePrimaryCtxRetain(&primary, 0) == CUDA_SUCCESS);
+        cuCtxSetCurrent(primary);
+        while (!atomic_load(&resets_over) && !cuMemAlloc_v2(&plain, 4096)) {
+            atomic_fetch_add(&allocated, 1);
+            cuMemHostAlloc(&pinned, 1000, 0);
+            if (ordered || !cuMemAllocAsync(&ordered, 5000, NULL))
+                ordered = cuMemFreeAsync(ordered, NULL) ? ordered : 0;
+        }
+    }
+    return NULL;
+}
+
+// A reset may free a block before the call that has allocated it returns.
+static void test_reset_beside_allocations(void **state)
+{
+    enum { THREADS = 3, RESETS = 50, ALLOCATIONS = 500 };
+    pthread_t threads[THREADS];
+    OK(cuInit(0));
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, allocate_on, NULL), 0);
+    for (unsigned n = 0; n < RESETS || atomic_load(&allocated) < ALLOCATIONS; n++) {
+        OK(cuDevicePrimaryCtxReset_v2(0));
+        sched_yield();
+    }
+    atomic_store(&resets_over, true);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (unsigned n = atomic_load(&retained); n; n--)
+        OK(cuDevicePrimaryCtxRelease_v2(0));
+    expect_primary(0, 0);
+}
+
 // The first fault sticks to its context and to no other, until it is destroyed.
 static void test_fault_sticks(void **state)
 {
@@ -380,6 +425,7 @@ int main(void)
         cmocka_unit_test(test_stream_of_another),
         cmocka_unit_test(test_primary),
         cmocka_unit_test(test_primary_comes_back),
+        cmocka_unit_test(test_reset_beside_allocations),
         cmocka_unit_test(test_fault_sticks),
         cmocka_unit_test(test_fault_codes),
         cmocka_unit_test(test_limits),

@@ -23,15 +23,16 @@ static CUresult alloc(struct CUctx_st *ctx, uint64_t size, CUdeviceptr *out)
         memory_pool_trim(true);
         b->piece = memory_slab_take(slabs, size, MEMORY_GRANULE);
     }
-    if (b->piece) {
+    CUresult r = b->piece ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!r) {
         memory_block_add(b, b->piece->base, size);
         *out = b->node.base;
     }
     mutex_unlock(&memory_lock);
-    if (b->piece)
-        return CUDA_SUCCESS;
-    mem_free(b);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    // Once it is added, the block may be freed as soon as the lock is: the end of the context frees it.
+    if (r)
+        mem_free(b);
+    return r;
 }
 
 void memory_plain_release(struct memory_block *b)

@@ -439,9 +439,9 @@ void memory_pool_take(struct CUmemPoolHandle_st *p, struct memory_block *b, uint
     memory_block_add(b, base, size);
 }
 
-// The pool may be destroyed by the time the lock is taken.
+// The pool may be destroyed by the time the lock is taken, and the block freed as soon as it is released.
 static CUresult take(struct CUmemPoolHandle_st *p, const struct CUstream_st *s, struct memory_block *b,
-                     uint64_t size)
+                     uint64_t size, CUdeviceptr *out)
 {
     CUresult r = CUDA_ERROR_INVALID_VALUE;
     mutex_lock(&memory_lock);
@@ -454,6 +454,7 @@ static CUresult take(struct CUmemPoolHandle_st *p, const struct CUstream_st *s, 
     if (!b->piece)
         goto unlock;
     memory_pool_take(p, b, b->piece->base, size);
+    *out = b->node.base;
     r = CUDA_SUCCESS;
 unlock:
     mutex_unlock(&memory_lock);
@@ -465,7 +466,7 @@ static CUresult alloc(struct CUmemPoolHandle_st *p, struct CUstream_st *s, uint6
     struct memory_block *b = memory_block_new(MEMORY_POOL, NULL);
     if (!b)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult r = take(p, s, b, size);
+    CUresult r = take(p, s, b, size, out);
     // Pending frees, and memory that other pools keep, may make room, unless the request is larger than the
     // device.
     if (r == CUDA_ERROR_OUT_OF_MEMORY && size <= device_memory()) {
@@ -475,12 +476,10 @@ static CUresult alloc(struct CUmemPoolHandle_st *p, struct CUstream_st *s, uint6
         memory_pool_trim(true);
         mutex_unlock(&memory_lock);
         if (!r)
-            r = take(p, s, b, size);
+            r = take(p, s, b, size, out);
     }
     if (r)
         mem_free(b);
-    else
-        *out = b->node.base;
     return r;
 }
 

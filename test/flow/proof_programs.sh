@@ -13,4 +13,4 @@ fi
 if [ "${TEST_ALL:-0}" = 1 ]; then
     exec "$tool" 100000 1000000
 fi
-exec "$tool" 2000 1
+exec "$tool" 1000 1

@@ -3,11 +3,11 @@
 # slow
 # A program that cancels threads inside calls (test/guard/cancel_threads.c): no lock stays held, no other
 # thread waits for ever, and the process ends as usual, in every mode. CANCEL_COUNT: how many are cancelled in
-# each, 3000, or 300 where TEST_ALL is 0; GUARD_DEVICE=gpu: on a GPU.
+# each, 3000, or 100 where TEST_ALL is 0; GUARD_DEVICE=gpu: on a GPU.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 device=${GUARD_DEVICE:-cpu} count=3000
-[ "${TEST_ALL:-1}" = 1 ] || count=300
+[ "${TEST_ALL:-1}" = 1 ] || count=100
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 passed=0 failed=0

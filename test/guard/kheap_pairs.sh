@@ -13,7 +13,7 @@ set -u
 "$MOAT" --kheap-arrays=32 --version >/dev/null 2>&1 ||
     { echo 'this moat leaves malloc inside kernels alone'; exit 77; }
 rounds=100
-[ "${TEST_ALL:-1}" = 1 ] || rounds=30
+[ "${TEST_ALL:-1}" = 1 ] || rounds=10
 PAIRS_ROUNDS=${PAIRS_ROUNDS:-$rounds}
 # shellcheck source=test/guard/pairs
 . test/guard/pairs

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: MIT
 // CUB: device-wide radix sort, scan, histogram, selection, run lengths; and a block's collectives in a kernel
 // of ours.
-#include <cub/cub.cuh>
+#include <cub/block/block_load.cuh>
+#include <cub/block/block_radix_sort.cuh>
+#include <cub/block/block_scan.cuh>
+#include <cub/block/block_store.cuh>
+#include <cub/device/device_histogram.cuh>
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_reduce.cuh>
+#include <cub/device/device_scan.cuh>
+#include <cub/device/device_select.cuh>
 
 #include "program.h"
 

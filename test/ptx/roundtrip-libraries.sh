@@ -50,7 +50,7 @@ export -f one
 
 modules() {  # modules LIBRARY: size and number of its PTX modules, the sample's or all
     "$MOAT" ptx list "$1" 2>/dev/null |
-        awk -v all=$all '$2 == "ptx" && (all || $7 > 2000 && $7 < 200000 && n++ % 12 == 0) { print $7, $1 }'
+        awk -v all=$all '$2 == "ptx" && (all || $7 > 2000 && $7 < 200000 && n++ % 24 == 0) { print $7, $1 }'
 }
 for l in "${found[@]}"; do
     modules "$l" | while read -r size m; do
