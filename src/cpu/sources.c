@@ -351,7 +351,7 @@ CUresult sources_from_file(struct sources *s, const char *path, struct jit *jit)
     return r;
 }
 
-// --- the device's runtime ------------------------------------------------------------------------------------
+// --- the device's runtime ----------------------------------------------------------------------------------
 
 static bool is_runtime(const struct image *im, unsigned i, struct diag_sink *sink)
 {

@@ -227,8 +227,8 @@ static bool is_right(const struct launch_call *l, const struct pass_check_pair *
     }
 }
 
-// Whether the handles among the parameters are those of textures and surfaces, and all parameters from which the variant computes what it masks point into the partition, and are
-// aligned as the variant counts on.
+// Whether the handles among the parameters are those of textures and surfaces, and all parameters from which
+// the variant computes what it masks point into the partition, and are aligned as the variant counts on.
 // handles: only they are looked at.
 static bool is_inside(const struct launch_call *l, const struct pass_check_variant *v, bool handles)
 {

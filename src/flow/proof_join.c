@@ -69,9 +69,10 @@ static struct affine join_result(struct join *j)
     return r;
 }
 
-// Finds first + m * (f - v) that is the value on each way into the block, where f has the value v on the first
-// one. f is known on each way: it tells the ways apart, as the remainder that says how many single rounds stand
-// before an unrolled loop does. On way k f == v + d and the value is first + m * d, so the sum is equal to it.
+// Finds first + m * (f - v) that is the value on each way into the block, where f has the value v on the
+// first one. f is known on each way: it tells the ways apart, as the remainder that says how many single
+// rounds stand before an unrolled loop does. On way k f == v + d and the value is first + m * d, so the sum
+// is equal to it.
 static bool follows(struct proof_state *e, const struct proof_insn *i, const struct proof_insn *block,
                     struct affine f, struct affine *out)
 {
@@ -287,9 +288,9 @@ static struct limit limit_of(struct proof_state *e, const struct proof_test *t)
     return l;
 }
 
-// Adds what follows from a fact of integers, passed >= 0, and one about a quotient in it: if a symbol cancels,
-// what is left may have a common factor that the constant does not have, and is then rounded. With whole rounds
-// of 4 steps, of which a quotient is the number of all steps, that gives the number of rounds.
+// Adds what follows from a fact of integers, passed >= 0, and one about a quotient in it: if a symbol
+// cancels, what is left may have a common factor that the constant does not have, and is then rounded. With
+// whole rounds of 4 steps, of which a quotient is the number of all steps, that gives the number of rounds.
 static void round_with_quotients(struct proof_state *e, struct affine passed)
 {
     struct affine_state *s = &e->s;
@@ -388,8 +389,8 @@ struct affine proof_stays(struct proof_state *e, const struct proof_insn *i)
     return proof_within(e, (struct affine_range){.lo = 0, .hi = end});
 }
 
-// By induction each value is at most `most`, and one step more fits: it is compared exactly, and kept if it is
-// at most imm. With a test for equality, values above imm would go on for ever.
+// By induction each value is at most `most`, and one step more fits: it is compared exactly, and kept if it
+// is at most imm. With a test for equality, values above imm would go on for ever.
 struct affine proof_turns(struct proof_state *e, const struct proof_insn *i)
 {
     struct affine_range r = affine_bound(&e->s, e->forms[i->a], proof_here(e));

@@ -8,8 +8,8 @@
 // STAYS: each way around flips bits, subtracts the value from a number, masks it, takes its remainder, sets a
 // number or keeps it: stages of a pipeline.
 //
-// TURNS: each way around adds the same number and sets 0 if the sum is above a limit, or keeps the value: stages
-// of a pipeline, too.
+// TURNS: each way around adds the same number and sets 0 if the sum is above a limit, or keeps the value:
+// stages of a pipeline, too.
 //
 // GROWS: each way around multiplies the value by the same number, and a test that every round passes compares
 // it, or its next value, with a limit that does not change in the loop.

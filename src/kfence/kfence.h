@@ -36,7 +36,8 @@ enum {
 #define KFENCE_PREFIX "__moat_fence_"
 // The program's own code of kernel NAME is KFENCE_BARE_PREFIX NAME: only moat launches it.
 #define KFENCE_BARE_PREFIX "__moat_bare_"
-// The variant of kernel NAME that masks, but for what a proof at the launch may show, is KFENCE_REST_PREFIX NAME.
+// The variant of kernel NAME that masks, but for what a proof at the launch may show, is KFENCE_REST_PREFIX
+// NAME.
 #define KFENCE_REST_PREFIX "__moat_rest_"
 
 // Bytes that calls of recursive functions leave free on the stack, for the frame of the called function and
@@ -66,8 +67,8 @@ struct kfence_module {
     uint64_t tag;      // KFENCE_TAG of the module
     uint64_t last;     // base + mask
     // The longest piece of the module's variables with no gap between them that another variable fits into.
-    // Both ends are multiples of KFENCE_GRANULE. Kernels compare pointers that they have loaded with it before
-    // they call KFENCE_FIND.
+    // Both ends are multiples of KFENCE_GRANULE. Kernels compare pointers that they have loaded with it
+    // before they call KFENCE_FIND.
     uint64_t window, window_bytes;
 };
 enum { KFENCE_GRANULE = 8, KFENCE_GAP = 64 };

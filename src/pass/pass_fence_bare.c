@@ -4,11 +4,11 @@
 // variable that it was meant for, and is aligned. Then the fence would have changed nothing.
 //
 // Where it says so of the accesses that it may bound in usual launches, and not of all, moat launches
-// KFENCE_REST_PREFIX NAME: the variant that masks, without a fence for these. There a mask changes no register
-// of the program's, since the proof speaks of what these hold.
+// KFENCE_REST_PREFIX NAME: the variant that masks, without a fence for these. There a mask changes no
+// register of the program's, since the proof speaks of what these hold.
 //
-// Whatever else could end a shared context keeps its kernel from having a copy without a fence: it is a list of what is
-// allowed, so that an instruction which is new to it is not.
+// Whatever else could end a shared context keeps its kernel from having a copy without a fence: it is a list
+// of what is allowed, so that an instruction which is new to it is not.
 #include <errno.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The variant of a kernel in which accesses are masked: KFENCE_PREFIX NAME. It is launched where all
 // parameters that addresses of global memory are computed from point into the partition; a right access by
-// one of them stays in its buffer, so that the mask changes nothing. Addresses that are made from a variable's
-// are compared with this variable (pass_fence_variable.c). Other accesses of global memory, by pointers from
-// memory, are compared as in the kernel itself.
+// one of them stays in its buffer, so that the mask changes nothing. Addresses that are made from a
+// variable's are compared with this variable (pass_fence_variable.c). Other accesses of global memory, by
+// pointers from memory, are compared as in the kernel itself.
 //
 //   a predicate notes that the upper half of the pointer is not that of an address in the partition
 //   the upper half = that of the base, if the predicate is set

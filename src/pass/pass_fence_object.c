@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What kernels use by handles. A texture or surface handle in a register is looked up among those that the
-// program has made; the one that was found last is known. A handle that is a parameter of the kernel is looked
-// up by the host where it launches a variant, which then has no code for it. A tensor map must lie in the kernel's parameters,
-// which kernels cannot write, and be one that a call has encoded for memory of the program.
+// program has made; the one that was found last is known. A handle that is a parameter of the kernel is
+// looked up by the host where it launches a variant, which then has no code for it. A tensor map must lie in
+// the kernel's parameters, which kernels cannot write, and be one that a call has encoded for memory of the
+// program.
 //
 // A thread that would use another one is recorded, and ends; so does one that executes an instruction that
 // cannot be fenced.

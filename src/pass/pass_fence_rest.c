@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The variant of a kernel in which the accesses that a proof may bound have no fence: KFENCE_REST_PREFIX NAME.
-// What a proof says holds for the program's own registers. A mask that changes one, because its address was
-// wrong, could change what a proved access is computed from, or the guards that bound it. So masks change no
-// register from which an address of a proved access or a predicate follows, but by way of memory: a proof
+// The variant of a kernel in which the accesses that a proof may bound have no fence: KFENCE_REST_PREFIX
+// NAME. What a proof says holds for the program's own registers. A mask that changes one, because its address
+// was wrong, could change what a proved access is computed from, or the guards that bound it. So masks change
+// no register from which an address of a proved access or a predicate follows, but by way of memory: a proof
 // holds for whatever is loaded.
 #include <errno.h>
 #include <string.h>

@@ -95,9 +95,9 @@ struct fencing {
     struct ptx_func **rests;
     fence_rows *covered;
     fence_plan *rest_plans;
-    bool modulo;                 // variants use modulo, not a mask
-    bool watchdog;               // loops look at the clock
-    bool has_window;             // the module has variables in global memory
+    bool modulo;      // variants use modulo, not a mask
+    bool watchdog;    // loops look at the clock
+    bool has_window;  // the module has variables in global memory
     // A special register has the bytes of shared memory with those of the system, and blocks may be in
     // clusters: that is so from sm_90 on.
     bool exact_shared;
@@ -158,8 +158,8 @@ int fence_name_params(struct ptx_func *f);
 // pass_fence.c: calls of malloc in a statement become calls of ours.
 void fence_redirect(struct fencing *k, struct ptx_func *f, uint32_t at);
 
-// pass_fence_emit.c: rewrites a function, that of the index or a copy of it. covered: what has no fence; NULL:
-// nothing. 0 or a negative code.
+// pass_fence_emit.c: rewrites a function, that of the index or a copy of it. covered: what has no fence;
+// NULL: nothing. 0 or a negative code.
 int fence_func(struct fencing *k, uint32_t index, struct ptx_func *f, const fence_plan *plan,
                const fence_rows *covered);
 
@@ -190,9 +190,9 @@ const struct fence_variable *fence_variable_at(struct fence_func *k, uint32_t at
 // Sets k->bits to 0 if the bytes from the pointer in the register `to` and the offset on are the variable's.
 void fence_compare_variable(struct fence_func *k, uint32_t at, uint32_t sym, uint32_t to, int64_t offset,
                             uint32_t width);
-// Code that jumps to a label if an access, which is neither in the partition nor of a variable or not aligned,
-// is aligned and of the module's window of variables, or of the heap of malloc in kernels. k->low is 0 if it
-// is aligned.
+// Code that jumps to a label if an access, which is neither in the partition nor of a variable or not
+// aligned, is aligned and of the module's window of variables, or of the heap of malloc in kernels. k->low is
+// 0 if it is aligned.
 void fence_look_near(struct fence_func *k, uint32_t at, uint32_t to, int64_t offset, uint32_t align,
                      uint32_t inside);
 // Code for an access of the plan to a variable.
@@ -225,8 +225,8 @@ void fence_add_size(struct fence_func *k, uint32_t at);
 
 // pass_fence_mask.c: returns whether a list of accesses, in order, has one.
 bool fence_has_row(const fence_rows *all, uint32_t at, unsigned row);
-// Finds a kernel's accesses of the words by which the blocks of a cooperative launch wait for each other. Only
-// such launches run its variants, and these need no code for them.
+// Finds a kernel's accesses of the words by which the blocks of a cooperative launch wait for each other.
+// Only such launches run its variants, and these need no code for them.
 int fence_find_grid_words(struct fencing *k, uint32_t index, fence_rows *to);
 
 // pass_fence_mask.c: finds the accesses of a kernel that need only a mask. Requires that nothing has been

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Accesses of the module's own variables in global memory, which lie outside of the partition. An address that
-// was made from a variable's is compared with the bytes of this variable, in a few instructions; what lies
-// elsewhere is looked up as other addresses are. So are pointers that a function has loaded or got, if they
-// are neither in the partition nor in two pieces of memory that are compared first: the module's variables,
-// among them the tables of virtual functions, and the heap of malloc in kernels. In the masked variant it becomes the variable's first byte.
+// Accesses of the module's own variables in global memory, which lie outside of the partition. An address
+// that was made from a variable's is compared with the bytes of this variable, in a few instructions; what
+// lies elsewhere is looked up as other addresses are. The same holds for pointers that a function has loaded
+// or got, if they are neither in the partition nor in two pieces of memory that are compared first: the
+// module's variables, among them the tables of virtual functions, and the heap of malloc in kernels. In the
+// masked variant it becomes the variable's first byte.
 #include <errno.h>
 
 #include "pass/pass_fence_state.h"

@@ -515,8 +515,8 @@ static void remainder_loop(int depth)
     offer(&g.r, i);
 }
 
-// Single rounds one after the other, each left if the remainder says that it was the last, and an unrolled loop
-// behind them. Now and then some of it is wrong.
+// Single rounds one after the other, each left if the remainder says that it was the last, and an unrolled
+// loop behind them. Now and then some of it is wrong.
 static void unrolled_loop(void)
 {
     int top = g.nlabels++, middle = g.nlabels++, end = g.nlabels++, pred = g.np++, i = g.nr++,

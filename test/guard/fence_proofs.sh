@@ -30,7 +30,8 @@ try() {
         return
     fi
     failed=$((failed + 1))
-    echo "FAIL $name $*: ${got:-0} proved, $proved wanted; ${part:-0} in part, ${PART:-0} wanted; error $error wanted"
+    echo "FAIL $name $*: ${got:-0} proved, $proved wanted; ${part:-0} in part, ${PART:-0} wanted;" \
+        "error $error wanted"
     tail -n 30 "$T/log" | sed 's/^/    | /'
 }
 
