@@ -201,20 +201,26 @@ static void add_redzone(struct guard_finding *f, const struct context *ctx, uint
         f->buffers[f->nbuffers++] = there.buffers[0];
 }
 
-// Describes an access that has ended its kernel.
-static void add_fatal(struct guard_finding *f, const struct error_ring_record *r)
+// Says which memory of the host the pointer of an access points to, if it does.
+static void add_host_memory(struct guard_finding *f, const struct error_ring_record *r)
 {
     static char note[500];  // under the lock
     char name[400];
     uint64_t pointer = r->payload[0] >> 48 & KCHECK_ROOT ? r->payload[1] : r->address;
-    f->more[5] = fault_known
-                     ? "it has ended the kernel"
-                     : "a kernel was ended by an access, and the device does not say which: this is the "
-                       "last one of memory that moat does not know";
     if (!host_memory_name(pointer, name, sizeof name))
         return;
     snprintf(note, sizeof note, "the pointer 0x%llx is host memory: %s", (unsigned long long)pointer, name);
     f->note = note;
+}
+
+// Describes an access that has ended its kernel.
+static void add_fatal(struct guard_finding *f, const struct error_ring_record *r)
+{
+    f->more[5] = fault_known
+                     ? "it has ended the kernel"
+                     : "a kernel was ended by an access, and the device does not say which: this is the "
+                       "last one of memory that moat does not know";
+    add_host_memory(f, r);
 }
 
 static const char *const space_names[PASS_CHECK_SPACES] = {[PASS_CHECK_IN_GLOBAL] = "global ",
@@ -399,9 +405,10 @@ static bool is_placed(uint64_t address)
 }
 
 // Describes an access of memory that nobody has: the table and the driver know none.
-static void add_nobodys(struct guard_finding *f)
+static void add_nobodys(struct guard_finding *f, const struct error_ring_record *r)
 {
-    f->note = "neither moat nor the driver knows a buffer there, and the access was made";
+    f->more[5] = "neither moat nor the driver knows a buffer there, and the access was made";
+    add_host_memory(f, r);
 }
 
 // Launches in which a wrong load, which gave 0, was as wide as a pointer.
@@ -479,7 +486,7 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         add_nearest(&f, NEAR, KCHECK_GRANULE,
                     "this is the nearest buffer: the pointer was in no buffer, or at the end of one");
     else if (r->kind == KCHECK_STRAY && asked)
-        add_nobodys(&f);
+        add_nobodys(&f, r);
     else if (r->kind == KCHECK_STRAY)
         add_fatal(&f, r);
     // One wording, whether the variable is among the buffers or the driver was never asked where it lies.
