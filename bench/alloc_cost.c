@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // alloc_cost: reads orders, lines of CALL SIZE, makes LIVE such calls and answers with the order and the
-// nanoseconds of one. CALL is alloc (cuMemAlloc, which cudaMalloc calls), free, alloc_async or free_async; the
-// calls that belong to them are made before or afterwards, and are not timed. `slowest` answers with the
+// nanoseconds of one. CALL is alloc (cuMemAlloc, which cudaMalloc calls), free, alloc_async or free_async;
+// the calls that belong to them are made before or afterwards, and are not timed. `slowest` answers with the
 // nanoseconds of the slowest single call since it was asked last. A kernel that reads memory is loaded, since
 // a mode that checks kernels keeps a table of buffers for those.
 #include <stdbool.h>
