@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # What --mode=check costs kernels on a GPU, by the time that CUPTI gives for each launch (kernel_runs): the
 # programs of the suite as they are, from PTX that the driver has compiled, and under --mode=check with
-# proofs, without, and with variants in modules of their own, in turns, CHECK_GPU_RUNS times. After the first
-# turn, for CHECK_GPU_SANITIZER seconds at most, under compute-sanitizer.
+# proofs and without, in turns, CHECK_GPU_RUNS times. After the first turn, for CHECK_GPU_SANITIZER seconds at
+# most, under compute-sanitizer. CHECK_GPU_TOGETHER=yes: also with --check-variants=together.
 # CHECK_GPU_PROGRAMS=FILE: other programs than the suite's, by lines of a name, a path and arguments, with
 # tabs between; then no section of doc/results.md is written. CHECK_GPU_WARM=no: the caches are filled
 # already, by a call with CHECK_GPU_RUNS=0. GPU_SECONDS ends the measurement, GPU_ROWS keeps its rows.
@@ -17,10 +17,14 @@ trap 'rm -rf "$T"' EXIT
 . "$here/kernel_runs"
 list=${CHECK_GPU_PROGRAMS:-}
 kernel_runs_begin || exit 0
-[ "${CHECK_GPU_WARM:-yes}" = no ] || kernel_runs_warm ptx check check-noproofs
+checked='check check-noproofs'
+[ "${CHECK_GPU_TOGETHER:-no}" = no ] || checked+=' check-together'
+# shellcheck disable=SC2086
+[ "${CHECK_GPU_WARM:-yes}" = no ] || kernel_runs_warm ptx $checked
 [ "$RUNS" != 0 ] || exit 0
 rows=$(kernel_runs_rows)
-kernel_runs_turns 1 native ptx check check-noproofs check-apart
+# shellcheck disable=SC2086
+kernel_runs_turns 1 native ptx $checked
 
 # The work that programs of the suite time themselves; a hundredth of the repetitions is enough for a tool
 # that takes hundreds of times as long.
@@ -42,7 +46,8 @@ if [ -n "$sanitizer" ] && [ -z "${CHECK_GPU_PROGRAMS:-}" ]; then
         echo "sanitizer $name ${alone:-0} ${watched:-0}" >>"$rows"
     done <"$list"
 fi
-kernel_runs_turns "$RUNS" native ptx check check-noproofs check-apart
+# shellcheck disable=SC2086
+kernel_runs_turns "$RUNS" native ptx $checked
 [ -s "$rows" ] || { echo 'check-gpu.sh: nothing was measured' >&2; exit 1; }
 [ -z "${CHECK_GPU_ROWS:-}" ] || cp "$rows" "$CHECK_GPU_ROWS"
 {

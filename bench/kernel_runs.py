@@ -10,7 +10,8 @@ import sys
 APART = 'device_heap'  # measures malloc in kernels, which moat replaces
 # Ways over native with their titles; the way whose launches are counted, and what is counted of them.
 MODES = {
-    'check': ([('check', 'check'), ('check-noproofs', 'without proofs'), ('check-apart', 'variants apart')],
+    'check': ([('check', 'check'), ('check-noproofs', 'without proofs'),
+               ('check-together', 'variants together')],
               'check', ['checked', 'proved', 'in_part']),
     'fence': ([('fence', 'mask'), ('fence-noproofs', 'mask without proofs'), ('fence-check', 'check'),
                ('fence-modulo', 'modulo')],
@@ -20,6 +21,7 @@ MODES = {
         for scale in ('256', '128', '8') for load in ('', '-unloaded')],
                'shadow', ['checked', 'proved', 'in_part']),
 }
+ASKED_FOR = {'check-together'}  # ways that are no column unless they were measured
 MEANINGS = {'checked': 'launches', 'fenced': 'launches', 'in_part': 'in part'}
 NOTES = {
     'check': 'proved: launches that ran without checks, in part: with some, of those that were checked.',
@@ -63,6 +65,9 @@ class Rows:
         elif self.runs[name][way]:
             self.runs[name][way][-1] += int(second)
 
+    def has(self, way):
+        return any(runs.get(way) for runs in self.runs.values()) or any(w == way for _, w in self.failed)
+
     def least(self, name, way):
         times = self.runs[name].get(way)
         return min(times) if times else None
@@ -90,6 +95,7 @@ def summary(what, values):
 
 def print_tables(mode, rows, names):
     ways, counted, words = MODES[mode]
+    ways = [(way, title) for way, title in ways if way not in ASKED_FOR or rows.has(way)]
     shown = ['native', 'ptx'] + [way for way, _ in ways]
     rounds = [len(rows.runs[name][way]) for name in names for way in shown if rows.runs[name].get(way)]
     print('Time on the GPU of all kernels of a program, by CUPTI, moat\'s own included; the least of %s runs'

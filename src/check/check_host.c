@@ -789,14 +789,19 @@ const struct pass_check_kernel *check_host_kernel(const void *handle, const char
 const struct pass_check *check_host_part(const void *handle, const struct pass_check_kernel *kernel,
                                          uint64_t *number)
 {
-    struct modules_row *row = handle ? modules_take(client, handle) : NULL;
+    struct modules_row *all = handle ? modules_take_all(client) : NULL;
     const struct pass_check *found = NULL;
-    *number = row ? ((struct module *)row->data[client])->number : 0;
-    for (unsigned i = 0; row && i < row->nparts && !found; i++) {
-        const struct pass_check *c = row->parts[i]->check;
-        found = c && kernel >= c->kernels && kernel < c->kernels + c->nkernels ? c : NULL;
+    *number = 0;
+    for (struct modules_row *row = all; row && !found; row = row->more[client]) {
+        if (row->handle != handle && (!row->of || row->of->handle != handle))
+            continue;
+        *number = ((struct module *)row->data[client])->number;
+        for (unsigned i = 0; i < row->nparts && !found; i++) {
+            const struct pass_check *c = row->parts[i]->check;
+            found = c && kernel >= c->kernels && kernel < c->kernels + c->nkernels ? c : NULL;
+        }
     }
-    modules_give(client, row);
+    modules_give(client, all);
     return found;
 }
 

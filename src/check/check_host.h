@@ -76,8 +76,8 @@ const struct pass_check *check_host_sites(uint64_t number, uint32_t site);
 // Returns a kernel of a module or library; NULL: it has no checked variant. It stays while the module is
 // loaded.
 const struct pass_check_kernel *check_host_kernel(const void *handle, const char *name);
-// Returns what is known of the text that a kernel of a module or library is in, and the module's number;
-// NULL: it is not loaded. Requires the lock.
+// Returns what is known of the text that a kernel of a module or library is in, and the number of the module,
+// or of one that has variants of its kernels; NULL: none is loaded. Requires the lock.
 const struct pass_check *check_host_part(const void *handle, const struct pass_check_kernel *kernel,
                                          uint64_t *number);
 bool check_host_is_checked(const void *handle);  // a module or library that was rewritten

@@ -93,11 +93,20 @@ static bool free_(const struct mode_free *f, CUresult *r)
 
 // --- modules -----------------------------------------------------------------------------------------------
 
+// "auto" is apart on a GPU, where launches that are proved then run the program's own machine code and wait
+// for no compiler. The CPU device runs PTX, so that it would gain neither.
+static bool variants_are_apart(void)
+{
+    int variants = guard.options.check_variants;
+    return variants == OPTION_CHECK_VARIANTS_APART ||
+           (variants == OPTION_CHECK_VARIANTS_AUTO && !guard.real_fault);
+}
+
 static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
 {
     if (!check_host_shadow)  // --mode=shadow has a pass of its own
         rewrite_plan_add(plan, "check", true);
-    plan->apart = !check_host_shadow && guard.options.check_variants == OPTION_CHECK_VARIANTS_APART;
+    plan->apart = !check_host_shadow && variants_are_apart();
 }
 
 static const enum guard_count left[PASS_CHECK_LEFTS] = {

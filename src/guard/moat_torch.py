@@ -403,16 +403,49 @@ def _native_copy(torch):
     return functools.partial(kernel.call_boxed, keys)
 
 
-def _register(torch):
+class _Kernels:
+    """Kernels for the dispatch key CUDA, one for each operator. They are in use as long as this object lives.
+
+    PyTorch keeps a set of the operators that have a kernel from Python. Some versions, 2.11 for one, refuse
+    another kernel for these. Kernels of PyTorch's own are replaced all the same; a program's own stay. The
+    set is left as it was, so that the program may also replace a kernel of moat's."""
+
+    def __init__(self, torch, own):
+        self._library = torch.library.Library("aten", "IMPL")
+        self._names = _python_kernels(torch)
+        self._taken = self._names - own
+        self.failed = []  # operators that keep their kernel, and why
+
+    def impl(self, name, function):
+        """Registers FUNCTION for the operator aten::NAME, unless moat or the program has registered one."""
+        key = "aten/" + name + "/CUDA"
+        if key in self._taken:
+            return
+        self._taken.add(key)
+        is_own = key in self._names
+        self._names.discard(key)
+        try:
+            self._library.impl(name, function, "CUDA")
+        except Exception as why:  # the other operators are not concerned
+            self.failed.append((name, why))
+        (self._names.add if is_own else self._names.discard)(key)
+
+
+def _python_kernels(torch):
+    return getattr(torch.library, "_impls", set())
+
+
+def _register(torch, own):
+    """Registers all kernels. OWN: the operators for which PyTorch itself has a kernel from Python."""
     import warnings
 
-    library = torch.library.Library("aten", "IMPL")
+    kernels = _state.kernels = _Kernels(torch, own)
     names = torch._C._dispatch_get_registrations_for_dispatch_key("CUDA")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        library.impl("copy_", _copy(_native_copy(torch)), "CUDA")
-        library.impl("_fused_sdp_choice", lambda *args, **kwargs: 0, "CUDA")
-        moat_torch_cells.register(library, torch)
+        kernels.impl("copy_", _copy(_native_copy(torch)))
+        kernels.impl("_fused_sdp_choice", lambda *args, **kwargs: 0)
+        moat_torch_cells.register(kernels, torch)
         for name in [n for n in names if n.startswith("aten::")] + list(_ADDED):
             if name in _KEPT:
                 continue
@@ -420,11 +453,14 @@ def _register(torch):
             packet = getattr(torch.ops.aten, base, None)
             op = getattr(packet, overload or "default", None)
             if op is not None:
-                library.impl(name[6:], _Operator(op, name), "CUDA")
-    _state.library = library
+                kernels.impl(name[6:], _Operator(op, name))
     torch.backends.cudnn.enabled = False
     for choice in ("enable_flash_sdp", "enable_mem_efficient_sdp", "enable_cudnn_sdp"):
         getattr(torch.backends.cuda, choice, lambda on: None)(False)
+    if kernels.failed:
+        name, why = kernels.failed[0]
+        said = "{} operators of PyTorch are not replaced, the first is {}: {}"
+        moat_link.say(said.format(len(kernels.failed), name, why))
 
 
 def _summarise():
@@ -454,6 +490,8 @@ def replace_operators(torch):
     if plain is None:
         return None
 
+    own = frozenset(_python_kernels(torch))
+
     @functools.wraps(plain)
     def lazy_init():
         global _state
@@ -461,7 +499,7 @@ def replace_operators(torch):
         if _state is None:
             _state = _State(torch)
             try:
-                _register(torch)
+                _register(torch, own)
             except Exception as why:
                 moat_link.say("PyTorch's operators are not replaced: {}".format(why))
             atexit.register(_summarise)

@@ -2,7 +2,7 @@
 """Operators of PyTorch that exist for CUDA only, written with others: the cells of LSTM and GRU."""
 
 
-def register(library, torch):
+def register(kernels, torch):
     """Registers the cells for the dispatch key CUDA."""
 
     def lstm_cell(input_gates, hidden_gates, cx, input_bias=None, hidden_bias=None):
@@ -53,7 +53,7 @@ def register(library, torch):
         biases = (inputs.sum(0), hidden.sum(0)) if has_bias else (None, None)
         return inputs, hidden, grad_hy * update, biases[0], biases[1]
 
-    library.impl("_thnn_fused_lstm_cell", lstm_cell, "CUDA")
-    library.impl("_thnn_fused_lstm_cell_backward_impl", lstm_cell_backward, "CUDA")
-    library.impl("_thnn_fused_gru_cell", gru_cell, "CUDA")
-    library.impl("_thnn_fused_gru_cell_backward", gru_cell_backward, "CUDA")
+    kernels.impl("_thnn_fused_lstm_cell", lstm_cell)
+    kernels.impl("_thnn_fused_lstm_cell_backward_impl", lstm_cell_backward)
+    kernels.impl("_thnn_fused_gru_cell", gru_cell)
+    kernels.impl("_thnn_fused_gru_cell_backward", gru_cell_backward)

@@ -11,7 +11,8 @@
 //   where the thread ends, it leaves a word if a predicate is set (kfence.h), and calls nothing
 //
 // Addresses in shared memory are compared with the block's bytes in the same way. The pointer's own register
-// is changed, so that it stays masked for other accesses (pass_fence_near.c), and needs no second one.
+// is changed, so that it stays masked for other accesses (pass_fence_near.c), and needs no second one. Fixed
+// places behind the start of a variable have none, and are compared with the end alone.
 #include <errno.h>
 #include <string.h>
 
@@ -64,6 +65,33 @@ static void set_align(const struct planning *p, struct fence_masked *m, const st
         m->asked = align;
 }
 
+// Returns whether the access is of shared memory at a fixed place behind the start of a variable, such as the
+// array without a size that has the launch's dynamic bytes, and aligned for certain; describes it then.
+static bool is_fixed(const struct planning *p, uint32_t at, unsigned row, const struct ptx_mem *mem,
+                     struct fence_masked *m)
+{
+    const struct ptx_operand *addr = mem->addr;
+    const struct ptx_sym *s =
+        addr->sub == PTX_BASE_SYM ? ptx_sym_behind_alias(p->k->all.c->m, addr->id) : NULL;
+    uint32_t align = fence_alignment(mem);
+    if (!s || s->kind != PTX_SYM_VAR || ptx_space_is((enum ptx_space)s->var->space) != PTX_SPACE_SHARED ||
+        ptx_space_is((enum ptx_space)mem->space) != PTX_SPACE_SHARED || mem->extent != PTX_EXTENT_PLAIN ||
+        !mem->bytes || mem->bytes > FENCE_MOST_SHARED || addr->value < 0 || addr->value >= KFENCE_OFFSET ||
+        addr->value & ((int64_t)align - 1) || 1u << multiples_of_variable(s->var) < align)
+        return false;
+    *m = (struct fence_masked){.stmt = at,
+                               .row = row,
+                               .reg = PTX_NONE,
+                               .sym = addr->id,
+                               .start = (int32_t)addr->value,
+                               .width = (int32_t)mem->bytes,
+                               .align = 1,
+                               .asked = 1,
+                               .shared = true,
+                               .variable = PTX_NONE};
+    return true;
+}
+
 // Returns whether the access only needs a mask, and describes it.
 static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const struct ptx_mem *mem,
                       struct fence_masked *m)
@@ -71,6 +99,8 @@ static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const
     const struct fence_func in = {.k = p->k};
     const struct ptx_operand *addr = mem->addr;
     bool rows = mem->extent == PTX_EXTENT_ROWS;
+    if (fence_wants(&in, mem) && is_fixed(p, at, row, mem, m))
+        return true;
     if (!fence_wants(&in, mem) || addr->sub != PTX_BASE_REG || addr->value >= KFENCE_OFFSET ||
         addr->value <= -KFENCE_OFFSET || (mem->extent != PTX_EXTENT_PLAIN && !rows))
         return false;
@@ -320,7 +350,10 @@ static void mask_shared(struct fence_func *k, const struct fence_masked *m, cons
     struct edit *e = k->k->all.c->edit;
     uint32_t to = m->in_place ? m->reg : edit_new_reg(e, PTX_B32), first = to;
     int32_t low = m->in_place ? m->low : 0, bytes = m->in_place ? m->high - m->low : m->width;
-    if (!m->in_place)
+    bool fixed = m->reg == PTX_NONE;
+    if (fixed)
+        BEFORE(k, m->stmt, "mov.u32 %0, %1;", edit_reg(to), edit_sym_at(m->sym, m->start));
+    else if (!m->in_place)
         BEFORE(k, m->stmt, "add.s32 %0, %1, %2;", edit_reg(to), edit_reg(m->reg), edit_imm(m->start));
     if (m->aligns)
         emit_aligned(k, m, to);
@@ -330,7 +363,7 @@ static void mask_shared(struct fence_func *k, const struct fence_masked *m, cons
     }
     BEFORE(k, m->stmt, "sub.u32 %0, %1, %2;", edit_reg(k->low), edit_reg(k->end), edit_imm(bytes));
     note(k, m, FENCE_OUTSIDE, GUARDED("setp.gt.or.u32 %0, %1, %2, %0;"), first, edit_reg(k->low));
-    if (k->k->exact_shared)
+    if (k->k->exact_shared && !fixed)
         note(k, m, FENCE_OUTSIDE, GUARDED("setp.lo.or.u32 %0, %1, %2, %0;"), first, edit_reg(k->own));
     BEFORE(k, m->stmt, "and.b32 %0, %0, -32;", edit_reg(k->low));
     if (low)

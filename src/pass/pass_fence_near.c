@@ -208,6 +208,10 @@ static void look_shared(const struct ptx_stmt *stmt, struct fence_masked *m, int
 // Decides what the access needs, and notes what is known after it.
 static void look_access(struct solving *s, struct fence_masked *m)
 {
+    // No register has the address for another access.
+    m->masks = m->reg == PTX_NONE;
+    if (m->masks)
+        return;
     struct state *now = &s->now[s->number[regs_index(s->regs, m->reg)]];
     bool kept = s->kept && s->kept[regs_index(s->regs, m->reg)];
     if (!fence_is_of_param(m))
@@ -222,11 +226,11 @@ static void find_group(const struct solving *s, size_t first)
 {
     struct fence_masked *m = &s->plan->items[first];
     const struct cfg_block *block = &s->cfg->blocks[s->cfg->block_of[m->stmt]];
-    uint32_t reg = regs_index(s->regs, m->reg);
     m->low = m->start;
     m->high = m->start + m->width;
-    if (fence_is_of_param(m) || !is_certain(&s->f->stmts[m->stmt], m))
+    if (fence_is_of_param(m) || m->reg == PTX_NONE || !is_certain(&s->f->stmts[m->stmt], m))
         return;
+    uint32_t reg = regs_index(s->regs, m->reg);
     uint64_t bytes = m->shared ? MOST_SPAN : fence_variable_bytes(s->m, m->variable);
     int32_t most = bytes < MOST_SPAN ? (int32_t)bytes : MOST_SPAN;
     size_t next = first + 1;

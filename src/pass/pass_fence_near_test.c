@@ -140,6 +140,36 @@ static void good_shared(void **state)
     check(KERNEL("@%c st.shared.u32 [%t], %x;\nst.shared.u32 [%t], %x;\n"), 0, 2, 0, 0);
 }
 
+#define DYNAMIC(align, body)                                \
+    ".version 8.1\n.target sm_90\n.address_size 64\n"       \
+    ".extern .shared .align " align " .b8 more[];\n"        \
+    ".visible .entry k(.param .u64 pa)\n{\n.reg .b32 %x;\n" \
+    ".reg .pred %c;\n" body "ret;\n}\n"
+
+// A fixed place behind the array of the launch's dynamic bytes is compared with their end, and nothing is
+// called, unless the array need not be aligned as the access is, or the place is in front of it.
+static void good_fixed(void **state)
+{
+    struct pass_result *r = rewritten(DYNAMIC("16", "ld.shared.u32 %x, [more+64];\n"
+                                                    "@%c st.shared.v4.u32 [more+16], {%x, %x, %x, %x};\n"));
+    assert_int_equal(count(r, SECOND), 2);
+    assert_int_equal(count(r, "@%c " SECOND), 1);
+    assert_int_equal(count(r, "[more"), 0);
+    assert_int_equal(count(r, "\tcall"), 0);
+    pass_result_free(r);
+    static const char *const others[] = {
+        DYNAMIC("1", "ld.shared.u32 %x, [more+64];\n"),
+        DYNAMIC("16", "ld.shared.u32 %x, [more+2];\n"),
+        DYNAMIC("16", "ld.shared.u32 %x, [more-4];\n"),
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        r = rewritten(others[i]);
+        assert_non_null(strstr(r->text.ptr, "call " EDIT_PREFIX "fence_shared, (%"));
+        assert_int_equal(count(r, SECOND), 0);
+        pass_result_free(r);
+    }
+}
+
 // Pointers from memory are looked up.
 static void good_loaded(void **state)
 {
@@ -226,7 +256,7 @@ int main(void)
         cmocka_unit_test(good_far),        cmocka_unit_test(good_alignments),
         cmocka_unit_test(good_shared),     cmocka_unit_test(good_loaded),
         cmocka_unit_test(good_rest),       cmocka_unit_test(good_rest_keeps),
-        cmocka_unit_test(good_variables),
+        cmocka_unit_test(good_variables),  cmocka_unit_test(good_fixed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,8 @@
 struct fence_masked {
     uint32_t stmt;
     unsigned row;  // of ptx_stmt_mem
-    uint32_t reg;  // of its address
+    uint32_t reg;  // of its address; PTX_NONE: the address is a variable's in shared memory, and `start`
+    uint32_t sym;  // that variable
     int32_t start, width;
     uint32_t align;   // what the address must be a multiple of; 1 if that is certain
     uint32_t offset;  // global: of the parameter

@@ -41,11 +41,11 @@ $ moat options
     for: run
     default: copy
     now: copy (default)
---check-variants=together|apart
-    with --mode=check, compile checked variants of kernels with their module (together), or each when a launch first needs it (apart)
+--check-variants=auto|together|apart
+    with --mode=check, compile checked variants with their module (together), or each when a launch first needs it (apart), where auto is apart on a GPU
     for: run
-    default: together
-    now: together (default)
+    default: auto
+    now: auto (default)
 --color=auto|always|never
     use colours in text reports, where auto means on a terminal unless NO_COLOR is set
     for: explain,report,run

@@ -3,18 +3,19 @@
 # builds: one
 # --check-variants=apart: the program's own module is loaded as it is, a launch that is proved needs no
 # compiler, and the first one that is not gets its variant, with the program's variables; errors are found as
-# with --check-variants=together. GUARD_DEVICE=gpu: on a GPU.
+# with --check-variants=together. By default a GPU gets the one, and the CPU device the other.
+# GUARD_DEVICE=gpu: on a GPU.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache
-passed=0 failed=0
+passed=0 failed=0 device=("--device=${GUARD_DEVICE:-cpu}")
 
 # run good|bad CASE OPTION...: status in $status, what was reported in $found, how many modules were loaded
 # unchanged in $apart, how many variants were made in $made
 run() {
-    timeout "${CHECK_LIMIT:-60}" "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "${@:3}" \
+    timeout "${CHECK_LIMIT:-60}" "$MOAT" "${device[@]}" --mode=check "${@:3}" \
         "$BUILD/tool/apart_cases" "$2" "$1" "$T/file.ptx" >"$T/log" 2>&1 </dev/null
     status=$?
     found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
@@ -57,6 +58,26 @@ attributes 1 1 heap-buffer-overflow
 captured 1 2 heap-buffer-overflow
 threads 1 1 heap-buffer-overflow
 CASES
+# By default, whatever the environment says here for other cases.
+unset MOAT_OPTIONS
+apart_by_default() {  # apart_by_default MODULES WHAT
+    run bad unproved
+    [ "$status $found $apart $made" = "97 heap-buffer-overflow $1 $1" ]
+    verdict $? "bad unproved, $2"
+    run bad unproved --check-variants=auto
+    [ "$status $found $apart $made" = "97 heap-buffer-overflow $1 $1" ]
+    verdict $? "bad unproved, auto, $2"
+}
+if [ "${GUARD_DEVICE:-cpu}" = gpu ]; then
+    apart_by_default 1 'on a GPU'
+else
+    apart_by_default 0 'on the CPU device'
+    # moat takes a driver that does not have the CPU device's symbol for one of a GPU.
+    LC_ALL=C sed 's/moat_driver_fault/moat_driver_other/g' "$BUILD/lib/moat/libcuda.so.1" >"$T/libcuda.so.1"
+    device=("--driver=$T/libcuda.so.1")
+    apart_by_default 1 "on another driver"
+    device=(--device=cpu)
+fi
 # Without proofs every launch needs a variant.
 run good regular --check-variants=apart --proofs=off
 [ "$status $found $apart $made" = '0  1 1' ]

@@ -4,6 +4,7 @@
 # Errors that the arguments of a launch decide, under --mode=check: each wrong program of
 # test/guard/check_certain.cu has one report, which is out before the launch and names kernel, line, thread
 # and launch, however the launch goes on; where memory decides, the kernel reports. Correct twins are silent.
+# With variants together and apart.
 set -u
 . test/guard/check.bash
 compile 80 check_certain
@@ -30,7 +31,9 @@ while IFS=$'\t ' read -r name type thread block; do
     [ "$status $found" = '0 ' ]
     verdict $? "good $name"
     # shellcheck disable=SC2086
-    one "$name" "$type" ${thread:+"$thread" "$block"} --
+    one "$name" "$type" ${thread:+"$thread" "$block"} -- --check-variants=together
+    # shellcheck disable=SC2086
+    one "$name" "$type" ${thread:+"$thread" "$block"} -- --check-variants=apart
     [ -n "$thread" ] || continue
     one "$name" "$type" "$thread" "$block" -- --on-error=trap
     # The process ends where the error is found.

@@ -234,6 +234,15 @@ KERNEL(shared_generic)
     own[threadIdx.x] = 1;
 }
 
+// The launch has none of these bytes.
+extern __shared__ volatile uint32_t dynamic[];
+KERNEL(shared_fixed)
+{
+    if (at)
+        dynamic[16384] = 2;
+    own[threadIdx.x] = 1;
+}
+
 // --- local memory ------------------------------------------------------------------------------------------
 
 KERNEL(local_write)
@@ -669,6 +678,7 @@ static const struct {
     {"shared_read", shared_read, INDEX, ILLEGAL},
     {"shared_atomic", shared_atomic, INDEX, ILLEGAL},
     {"shared_generic", shared_generic, INDEX, ILLEGAL},
+    {"shared_fixed", shared_fixed, SWITCH, ILLEGAL},
     {"local_write", local_write, INDEX, ILLEGAL},
     {"local_read", local_read, INDEX, ILLEGAL},
     {"local_before", local_before, INDEX, ILLEGAL},
