@@ -86,6 +86,7 @@ static int exit_status(const struct options *options, const struct reports *r, i
     if (r->errors && options->error_exitcode)
         return (int)options->error_exitcode;
     if (WIFSIGNALED(status)) {
+        unwatched(options, r, 128 + WTERMSIG(status));
         supervise_die_by(WTERMSIG(status));
         return 128 + WTERMSIG(status);
     }

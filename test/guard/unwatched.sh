@@ -26,6 +26,7 @@ program=$BUILD/tool/unwatched
 check 98 'error: nothing was watched: no process' true
 check 1 'warning: nothing was watched: no process' false
 check 98 'error: nothing was watched: no process' --strict false
+check 137 'warning: nothing was watched: no process' sh -c 'kill -9 $$'
 check 98 'nothing was watched: the program has made no' "$program" init
 check 5 'warning: nothing was watched: the program has made no' "$program" init 5
 check 98 'no kernel has run: the driver has refused every module or launch; --api-errors says why' \

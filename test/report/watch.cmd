@@ -88,6 +88,7 @@ $ $T/w $T/fake start raise=9 2> /dev/null; echo $?
 $ $T/w $T/fake start raise=6 > $T/log 2>&1; echo $?; ls $T/tmp
 134
 $ $T/w $T/fake raise=15 2> /dev/null; echo $?
+moat: warning: nothing was watched: no process of the program has used CUDA where moat could see it
 143
 $ $T/w $T/fake start error raise=9 | tail -n 1; $T/w $T/fake start error raise=9 > $T/log; echo $?
 ==P==moat: this process ended without a summary: by signal 9 (Killed)
