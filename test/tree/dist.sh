@@ -17,6 +17,9 @@ mkdir "$T/elsewhere"
 tar -C "$T/elsewhere" -xzf "$T/packed/moat-test.tar.gz"
 rm -r "$T/packed"
 folder=$T/elsewhere/moat-test
+# shellcheck source=test/tree/links.bash
+. test/tree/links.bash
+[ -z "$(dead_links "$folder")" ] || { dead_links "$folder"; exit 1; }
 
 version=$(env -i LD_LIBRARY_PATH= "$folder/bin/moat" --version)
 [ "$version" = "$("$MOAT" --version)" ] || { echo "packed moat says $version"; exit 1; }

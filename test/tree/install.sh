@@ -10,10 +10,14 @@ script/install "$BUILD" "$T/usr/local"
 moat=$T/usr/local/bin/moat
 [ "$("$moat" --version)" = "$("$MOAT" --version)" ]
 [ -s "$T/usr/local/share/man/man1/moat.1" ]
-for f in share/doc/moat/LICENSE share/doc/moat/using.md share/bash-completion/completions/moat \
+for f in share/doc/moat/LICENSE share/doc/moat/doc/using.md share/bash-completion/completions/moat \
     share/zsh/site-functions/_moat; do
     [ -s "$T/usr/local/$f" ] || { echo "not installed: $f"; exit 1; }
 done
+# shellcheck source=test/tree/links.bash
+. test/tree/links.bash
+[ -z "$(dead_links "$T/usr/local/share/doc/moat")" ] ||
+    { dead_links "$T/usr/local/share/doc/moat"; exit 1; }
 ! command -v pkg-config >/dev/null ||
     [ "moat $(PKG_CONFIG_PATH=$T/usr/local/share/pkgconfig pkg-config --modversion moat)" = \
         "$("$MOAT" --version)" ]
@@ -45,5 +49,6 @@ touch "$T/other/bin/not ours"
 script/uninstall "$BUILD" "$T/other" "$T/other/lib64" "$T/other/man"
 left=$(cd "$T/other" && find . ! -type d)
 [ "$left" = './bin/not ours' ] || { echo "left: $left"; exit 1; }
+[ ! -e "$T/other/share/doc/moat" ] || { echo 'the folder of the guides is left'; exit 1; }
 [ ! -e "$T/other/lib64/moat" ] || { echo 'the folder of the libraries is left'; exit 1; }
 ! script/install "$BUILD" "$T/third" "$T/elsewhere" 2>/dev/null
