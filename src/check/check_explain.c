@@ -96,8 +96,9 @@ static void write_first_argument(struct out *to)
         int parts = sscanf(word, "p%3u.%6u", &n, &byte);
         if (parts < 1)
             continue;
-        out_fmt(to, parts > 1 ? " (p%u.%u is byte %u of the kernel's " : " (p%u is the kernel's ", n, byte,
-                byte);
+        out_fmt(to,
+                parts > 1 ? " (p%u.%u is the value at byte %u of the kernel's " : " (p%u is the kernel's ", n,
+                byte, byte);
         if (n < sizeof ordinals / sizeof *ordinals)
             out_fmt(to, "%s argument)", ordinals[n]);
         else
