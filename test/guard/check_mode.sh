@@ -61,7 +61,8 @@ run "$T/check_errors" bad wide_second
 grep -q "^note: the address is p1: .* (p1 is the kernel's second argument)$" "$T/log"
 verdict $? 'an argument'
 run "$T/check_errors" bad in_a_struct
-grep -q "^note: the address is p0.16 + .* (p0.16 is the value at byte 16 of the kernel's first argument)$" "$T/log" &&
+words="p0.16 is the value at byte 16 of the kernel's first argument"
+grep -q "^note: the address is p0.16 + .* ($words)$" "$T/log" &&
     grep -q '^note: it is reached if threadIdx.x < p0.0, here' "$T/log"
 verdict $? 'a part of an argument'
 
