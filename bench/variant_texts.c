@@ -69,7 +69,7 @@ static unsigned cut(const struct pass_result *r, const char *folder, const char 
     struct out out;
     snprintf(name, sizeof name, "%s" STR_FMT, prefix, STR_ARG(kernel));
     snprintf(file, sizeof file, "variant-%u", n);
-    if (out_to_memory(&out) || pass_variants_cut(r->text, str_from(name), &sink, &out))
+    if (out_to_memory(&out) || pass_variants_cut(r->text, str_from(name), 0, &sink, &out))
         exit(1);
     write_text(folder, file, "", (struct str){out.buf, out.len - 1});
     out_close(&out);

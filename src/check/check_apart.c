@@ -22,6 +22,7 @@ struct unit {
     struct unit *next;
     const void *owner;  // the program's module or library
     const struct pass_check_kernel *checks;
+    unsigned registers;  // most that it may use; 0: no limit
     bool rest;
     bool ending;          // the owner is about to be unloaded
     CUcontext context;    // of a module; NULL: a library
@@ -99,6 +100,32 @@ static unsigned registers_of(const void *handle, enum kernels_kind kind)
     return most < MOST_REGISTERS ? most : 0;
 }
 
+// Returns how many registers a variant may use so that all blocks of a cooperative launch, which the
+// program's own kernel allows, can run at once; 0: that is unknown, or registers are not what keeps the
+// variant from it.
+static unsigned registers_together(const struct launch_call *l, const void *variant, enum kernels_kind kind)
+{
+    enum { UNIT = 8, WARPS = 4 };  // registers of a thread, and warps of a block, are given in these steps
+    const struct driver *d = &guard.real;
+    CUdevice device;
+    int all = 0, processors = 0, own = 0, used = 0;
+    if (d->cuCtxGetDevice(&device) ||
+        d->cuDeviceGetAttribute(&all, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, device) ||
+        d->cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device) ||
+        processors <= 0 || !attribute(l->function, kind, CU_FUNC_ATTRIBUTE_NUM_REGS, &own) ||
+        !attribute(variant, kind, CU_FUNC_ATTRIBUTE_NUM_REGS, &used))
+        return 0;
+    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    uint64_t warps = ((uint64_t)l->block[0] * l->block[1] * l->block[2] + 31) / 32;
+    uint64_t at_once = (blocks + (unsigned)processors - 1) / (unsigned)processors;
+    if (!at_once || !warps)
+        return 0;
+    uint64_t most = (uint64_t)all / ((warps + WARPS - 1) / WARPS * WARPS * 32 * at_once) / UNIT * UNIT;
+    uint64_t least = ((unsigned)own + UNIT - 1u) / UNIT * UNIT;  // with as many the program's kernel fits
+    most = most > least ? most : least;
+    return most < (unsigned)used ? (unsigned)most : 0;
+}
+
 // --- making ------------------------------------------------------------------------------------------------
 
 // Loads a compiled variant.
@@ -141,13 +168,13 @@ static void note_failed(const char *name, const char *why)
                           name, why);
 }
 
-static void make(struct unit *u, struct modules_row *of, unsigned registers)
+static void make(struct unit *u, struct modules_row *of)
 {
     char name[NAME], why[200] = "its name is too long";
     struct rewrite_variant v = {.image = NULL};
     bool made = snprintf(name, sizeof name, "%s" STR_FMT, u->rest ? KCHECK_REST_PREFIX : KCHECK_PREFIX,
                          STR_ARG(u->checks->name)) < (int)sizeof name &&
-                rewrite_later_make(of->later, name, registers, &v, why, sizeof why);
+                rewrite_later_make(of->later, name, u->registers, &v, why, sizeof why);
     CUresult r = !made ? CUDA_SUCCESS
                  : rewrite_later_fits(of->parts[0]->check, of->handle, of->library)
                      ? load(u, of, v.image, name)
@@ -167,17 +194,22 @@ static struct unit *find(struct modules_row *of, const struct pass_check_kernel 
                          unsigned registers)
 {
     struct unit *u = units;
-    while (u && (u->owner != of->handle || u->checks != checks || u->rest != rest))
+    while (u &&
+           (u->owner != of->handle || u->checks != checks || u->rest != rest || u->registers != registers))
         u = u->next;
     if (u)
         return u;
     u = mem_zalloc(1, sizeof *u);
     if (!u)
         return NULL;
-    *u = (struct unit){
-        .next = units, .owner = of->handle, .checks = checks, .rest = rest, .context = of->context};
+    *u = (struct unit){.next = units,
+                       .owner = of->handle,
+                       .checks = checks,
+                       .registers = registers,
+                       .rest = rest,
+                       .context = of->context};
     units = u;
-    make(u, of, registers);
+    make(u, of);
     return u;
 }
 
@@ -191,18 +223,22 @@ static const void *variant_for(const struct unit *u, enum kernels_kind kind)
     return guard.real.cuKernelGetFunction(&function, (CUkernel)u->variant) ? NULL : function;
 }
 
+// Makes the variant with so many registers, which is compiled if it is not there yet, the kernel's. l: only
+// if all blocks of this launch can run at once then; NULL: in any case.
 static const struct check_kernel *want(const void *handle, const struct check_kernel *k, bool rest,
-                                       struct modules_row *of)
+                                       struct modules_row *of, unsigned registers,
+                                       const struct launch_call *l)
 {
     const struct kernel *own = kernels_find(handle);
     enum kernels_kind kind = atomic_load_explicit(&own->kind, memory_order_acquire);
-    unsigned registers = registers_of(handle, kind);
     lock_take(&lock);
     const void *variant = variant_for(find(of, k->checks, rest, registers), kind);
     lock_give(&lock);
     if (!variant)
         return k;
     copy_attributes(handle, variant, kind);
+    if (l && !launch_call_fits_together(l, variant))
+        return k;
     struct check_kernel like = *k;
     *(rest ? &like.rest : &like.full) = (struct check_variant){variant, 0};
     k = check_kernel_set(handle, &like);
@@ -210,19 +246,52 @@ static const struct check_kernel *want(const void *handle, const struct check_ke
     return k;
 }
 
-const struct check_kernel *check_apart_want(const void *handle, const struct check_kernel *k, bool rest)
+static const void *variant_of(const struct check_kernel *k, bool rest)
 {
-    if (!k->apart || (rest ? k->rest.handle : k->full.handle))
-        return k;
-    int saved = errno;
-    CUstreamCaptureMode mode = context_capture_relax();
+    return rest ? k->rest.handle : k->full.handle;
+}
+
+// Makes the variant for a launch, or any launch if l is NULL.
+static const struct check_kernel *want_for(const void *handle, const struct check_kernel *k, bool rest,
+                                           const struct launch_call *l)
+{
+    const struct kernel *own = kernels_find(handle);
+    enum kernels_kind kind = own ? atomic_load_explicit(&own->kind, memory_order_acquire) : KERNELS_FUNCTION;
     struct modules_row *of = modules_hold(k->apart);
     const struct check_kernel *now = check_kernel_of(handle);  // another thread may have been first
     k = now && now->checks == k->checks ? now : k;
-    bool made = rest ? k->rest.handle : k->full.handle;
-    if (of && of->later && !made)
-        k = want(handle, k, rest, of);
+    const void *variant = variant_of(k, rest);
+    unsigned registers = !variant                                      ? registers_of(handle, kind)
+                         : l && !launch_call_fits_together(l, variant) ? registers_together(l, variant, kind)
+                                                                       : 0;
+    if (of && of->later && (!variant || registers))
+        k = want(handle, k, rest, of, registers, variant ? l : NULL);
     modules_release(of);
+    return k;
+}
+
+const struct check_kernel *check_apart_want(const void *handle, const struct check_kernel *k, bool rest)
+{
+    if (!k->apart || variant_of(k, rest))
+        return k;
+    int saved = errno;
+    CUstreamCaptureMode mode = context_capture_relax();
+    k = want_for(handle, k, rest, NULL);
+    context_capture_restore(mode);
+    errno = saved;
+    return k;
+}
+
+const struct check_kernel *check_apart_want_together(const struct launch_call *l,
+                                                     const struct check_kernel *k, bool rest)
+{
+    const void *variant = variant_of(k, rest);
+    if (!k->apart || !variant || launch_call_fits_together(l, variant) ||
+        !launch_call_fits_together(l, l->function))
+        return k;
+    int saved = errno;
+    CUstreamCaptureMode mode = context_capture_relax();
+    k = want_for(l->function, k, rest, l);
     context_capture_restore(mode);
     errno = saved;
     return k;

@@ -20,6 +20,12 @@ bool check_apart_has(const void *owner);
 // it in the context of the launch, also while a stream is being captured.
 const struct check_kernel *check_apart_want(const void *handle, const struct check_kernel *k, bool rest);
 
+// The same for a cooperative launch, after check_apart_want: if not all of its blocks can run at once with
+// the variant, but could with the program's kernel, another variant is made that uses fewer registers, and is
+// the kernel's from then on. If that does not suffice, the variant remains what it was.
+const struct check_kernel *check_apart_want_together(const struct launch_call *l,
+                                                     const struct check_kernel *k, bool rest);
+
 // A module or library of the program is about to be unloaded, or not after all; it was.
 void check_apart_ends(const void *handle, bool ending);
 void check_apart_gone(const void *handle);

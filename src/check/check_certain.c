@@ -49,7 +49,7 @@ static bool is_new(const struct foreseen *f, unsigned end)
 {
     enum driver_id call;
     uint64_t key = mix(mix(check_launch_stack(f->number, &call), f->row->site), end);
-    key = mix(mix(mix(key, (uintptr_t)f->kernel), f->row->base), f->row->kind) | 1;
+    key = mix(mix(mix(key, (uintptr_t)f->kernel->checks), f->row->base), f->row->kind) | 1;
     return atomic_exchange_explicit(&noted[key & (NOTED - 1)], key, memory_order_relaxed) != key;
 }
 

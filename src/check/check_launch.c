@@ -378,11 +378,31 @@ static void launch_bare(const struct launch_call *l)
     check_args_look(l);
 }
 
+// Says why a cooperative launch gets no variant, if it is that the blocks have to run at once and the driver
+// would take the program's own kernel.
+static void note_scattered(const struct launch_call *l)
+{
+    static _Atomic bool noted;
+    const struct check_kernel *k = check_kernel_of(l->function);
+    const void *variant = k ? k->full.handle : NULL;
+    const char *name = kernels_name(l->function);
+    if (!variant || !launch_call_is_cooperative(l) || launch_call_fits_together(l, variant) ||
+        !launch_call_fits_together(l, l->function))
+        return;
+    // Relaxed: the note itself is all that is shared.
+    if (!atomic_exchange_explicit(&noted, true, memory_order_relaxed))
+        guard_report_note(
+            "check: the blocks of a cooperative launch of kernel %s cannot all run at once with "
+            "checks, which need more registers: it runs unchecked, and the summary counts others",
+            name ? name : "(no name)");
+}
+
 // A kernel whose variant cannot be launched runs as it is too.
 static void launch_unfit(const struct launch_call *l)
 {
     guard_count(GUARD_CHECK_UNFIT);
     check_unchecked_count(kernels_name(l->function));
+    note_scattered(l);
 }
 
 // Returns whether the kernel becomes a node of a graph, which may run when other buffers are there. A node
@@ -411,6 +431,9 @@ struct launching {
 static bool launch_variant(struct launching *w, bool rest)
 {
     const struct check_kernel *k = check_apart_want(w->l->function, w->kernel, rest);
+    if (launch_call_is_cooperative(w->l))
+        k = check_apart_want_together(w->l, k, rest);
+    w->kernel = k;
     const struct check_variant *v = rest ? &k->rest : &k->full;
     const struct pass_check_variant *about = rest ? &k->checks->rest : &k->checks->full;
     struct check_hidden hidden;

@@ -11,6 +11,7 @@
 #define LIBDIR_HEAP "libmoat-heap.so"
 #define LIBDIR_DRIVER "libmoat-cpu.so"
 #define LIBDIR_RUNTIME "libcudart.so.13"
+#define LIBDIR_RUNTIME_12 "libcudart.so.12"
 #define LIBDIR_STATIC_RUNTIME "libcudart_static.a"
 
 // Finds the folder as an absolute path. It must have all `names` (NULL-terminated). Returns 0, or -ENOENT

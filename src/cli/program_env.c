@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,6 +41,15 @@ static void add_library(const struct program_env *p, const char *name, struct ou
     out_cstr(o, name);
 }
 
+static bool has_library(const struct program_env *p, const char *name)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%s/%s", p->folder, name);
+    return n < (int)sizeof path && access(path, R_OK) == 0;
+}
+
+// Both CUDA runtimes are loaded by path, because a library with a DT_RPATH, as those of PyTorch's wheels, has
+// the loader find NVIDIA's before it looks into LD_LIBRARY_PATH.
 static int set_preload(const struct program_env *p)
 {
     struct out o;
@@ -50,8 +60,11 @@ static int set_preload(const struct program_env *p)
         add_library(p, LIBDIR_GUARD, &o);
     if (p->cpu && !p->guard)  // with the guard, the guard opens it
         add_library(p, LIBDIR_DRIVER, &o);
-    if (p->cpu)
+    if (p->cpu) {
         add_library(p, LIBDIR_RUNTIME, &o);
+        if (has_library(p, LIBDIR_RUNTIME_12))
+            add_library(p, LIBDIR_RUNTIME_12, &o);
+    }
     add_old("LD_PRELOAD", &o);
     return set_and_close("LD_PRELOAD", &o);
 }

@@ -9,6 +9,7 @@
 #include "base/mutex.h"
 #include "cpu/array.h"
 #include "cpu/kernel_stats.h"
+#include "cpu/stream.h"
 
 enum { DEPTH = 128 };
 
@@ -166,7 +167,7 @@ CUresult cpu_context_current_any(struct CUctx_st **out)
 CUresult cpu_context_current(struct CUctx_st **out)
 {
     CUresult r = cpu_context_current_any(out);
-    return r ? r : (CUresult)atomic_load_explicit(&(*out)->error, memory_order_acquire);
+    return r ? r : stream_error(*out);
 }
 
 CUresult cpu_context_error_of(enum exec_fault_kind kind)

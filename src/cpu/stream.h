@@ -50,11 +50,16 @@ static inline CUresult stream_fault(const struct CUctx_st *ctx)
 }
 
 // Returns the error of a call that uses the context: its sticky error, or that it is destroyed. Pairs with
-// the store in cpu_context_start.
+// the store in cpu_context_start. After a sticky error no call waits for the device, so the call that returns
+// it writes what the kernels have printed. The caller holds no lock.
 static inline CUresult stream_error(const struct CUctx_st *ctx)
 {
-    return atomic_load_explicit(&ctx->alive, memory_order_acquire) ? stream_fault(ctx)
-                                                                   : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (!atomic_load_explicit(&ctx->alive, memory_order_acquire))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    CUresult error = stream_fault(ctx);
+    if (error)
+        output_flush();
+    return error;
 }
 
 // Returns whether the stream is captured. Relaxed: see capture.h.

@@ -75,11 +75,35 @@ struct affine affine_new(struct affine_state *s, struct affine_sym sym)
     return affine_of_sym(s, s->nsyms - 1);
 }
 
+// If f is one quotient, rounded down, of another form, stores that form and multiplies *by by the divisor:
+// floor(floor(x / a) / b) == floor(x / (a * b)).
+static bool of_quotient(const struct affine_state *s, struct affine *f, int64_t *by)
+{
+    const struct affine_term *t = &s->terms[f->first];
+    if (f->n != 1 || f->c || t->coef != 1 || s->syms[t->sym].kind != AFFINE_FLOOR ||
+        __builtin_mul_overflow(*by, s->syms[t->sym].by, by))
+        return false;
+    *f = s->syms[t->sym].of;
+    return true;
+}
+
+// Whether a symbol has the value of floor(of / by), which quotients of quotients may be.
+static bool is_floor(const struct affine_state *s, const struct affine_sym *x, struct affine of, int64_t by)
+{
+    if (x->kind != AFFINE_FLOOR)
+        return false;
+    struct affine f = x->of, g = of;
+    int64_t d = x->by, e = by;
+    return (of_quotient(s, &f, &d) && d == by && affine_same(s, f, of)) ||
+           (of_quotient(s, &g, &e) && e == x->by && affine_same(s, g, x->of));
+}
+
 uint32_t affine_find(const struct affine_state *s, uint8_t kind, struct affine of, int64_t by)
 {
     for (uint32_t i = 0; i < s->nsyms; i++) {
         const struct affine_sym *x = &s->syms[i];
-        if (x->kind == kind && x->by == by && affine_same(s, x->of, of))
+        if ((x->kind == kind && x->by == by && affine_same(s, x->of, of)) ||
+            (kind == AFFINE_FLOOR && is_floor(s, x, of, by)))
             return i;
     }
     return PROOF_NONE;

@@ -51,6 +51,14 @@
     "mov.u32 %r10, " start "; mov.u32 %r12, 0;\nLOOP: " STORE("%r10") next \
         " add.s32 %r12, %r12, 1; setp.lt.s32 %p3, %r12, %n; @%p3 bra LOOP;\n"
 
+// The exponent of a number that is loaded, %r5, if its magnitude has a relation to c; END otherwise.
+#define EXPONENT(relation, c, end)                                                                       \
+    "ld.global.f32 %f0, [%a]; abs.f32 %f1, %f0; setp." relation ".f32 %p1, %f1, " c "; @" end "%p1 bra " \
+    "END;\nmov.b32 %r3, %f0; shr.u32 %r4, %r3, 23; and.b32 %r5, %r4, 255;\n"
+// What sines of large arguments look up by the exponent.
+#define WORD \
+    "add.s32 %r6, %r5, -128; shr.u32 %r7, %r6, 5; mov.u32 %r8, 6; sub.s32 %r9, %r8, %r7;\n" STORE("%r9")
+
 struct row {
     const char *name, *body;
     uint32_t grid, block;
@@ -423,6 +431,26 @@ static const struct row rows[] = {
     {"arithmetic shift beyond the width", "sub.s32 %r3, %i, 4; shr.s32 %r5, %r3, %n;\n" STORE("%r5"), 1, 32,
      99, 0, 0, BOUNDED, -4, 3},
     {"shift that wraps", "shl.b32 %r5, %i, 24;\n" STORE("%r5"), 4, 256, 0, 0, 0, UNKNOWN(WRAPS)},
+    {"quotient of a quotient",
+     "shr.u32 %r3, %i, 5; shr.u32 %r4, %i, 2; shr.u32 %r4, %r4, 3; sub.s32 %r5, %r4, %r3;\n" STORE("%r5"), 4,
+     256, 0, 0, 0, BOUNDED, 0, 3},
+    {"quotient of a quotient, first",
+     "shr.u32 %r4, %i, 2; shr.u32 %r4, %r4, 3; shr.u32 %r3, %i, 5; sub.s32 %r5, %r4, %r3;\n" STORE("%r5"), 4,
+     256, 0, 0, 0, BOUNDED, 0, 3},
+    {"quotient of a quotient by less",
+     "shr.u32 %r3, %i, 6; shr.u32 %r4, %i, 2; shr.u32 %r4, %r4, 3; sub.s32 %r5, %r4, %r3;\n" STORE("%r5"), 1,
+     256, 0, 0, 0, BOUNDED, 0, 19},
+    {"quotient of a quotient by less, first",
+     "shr.u32 %r4, %i, 2; shr.u32 %r4, %r4, 3; shr.u32 %r3, %i, 6; sub.s32 %r5, %r4, %r3;\n" STORE("%r5"), 1,
+     256, 0, 0, 0, BOUNDED, 0, 19},
+    {"quotient of more than a quotient",
+     "shr.u32 %r3, %i, 5; shr.u32 %r4, %i, 2; add.s32 %r4, %r4, 3; shr.u32 %r4, %r4, 3;\n"
+     "sub.s32 %r5, %r4, %r3;\n" STORE("%r5"),
+     4, 256, 0, 0, 0, BOUNDED, 0, 7},
+    {"quotient of three quotients",
+     "shr.u32 %r3, %i, 5; shr.u32 %r4, %i, 2; mul.lo.s32 %r4, %r4, 3; shr.u32 %r4, %r4, 3;\n"
+     "sub.s32 %r5, %r4, %r3;\n" STORE("%r5"),
+     1, 256, 0, 0, 0, BOUNDED, 0, 67},
     {"field", "bfe.u32 %r5, %i, 4, 3;\n" STORE("%r5"), 4, 256, 0, 0, 0, BOUNDED, 0, 31},
     {"inserted field", "mov.u32 %r3, 0; bfi.b32 %r5, %r2, %r3, 4, 8;\n" STORE("%r5"), 4, 256, 0, 0, 0,
      BOUNDED, 0, 16323},
@@ -443,6 +471,31 @@ static const struct row rows[] = {
     {"dead branch",
      "mov.u32 %r5, 7; setp.ne.s32 %p1, %n, 3; @%p1 bra L; mov.u32 %r5, 1000; L:\n" STORE("%r5"), 4, 256, 100,
      0, 0, BOUNDED, 28, 31},
+
+    // Bits of floating point numbers.
+    {"word of a large number", EXPONENT("ltu", "0f47CE4780", "") WORD, 1, 32, 0, 0, 0, BOUNDED, 12, 27},
+    {"word of a large number or NaN", EXPONENT("lt", "0f47CE4780", "") WORD, 1, 32, 0, 0, 0, BOUNDED, 12, 27},
+    {"word of a number of at least 2", EXPONENT("ge", "0f40000000", "!") WORD, 1, 32, 0, 0, 0, BOUNDED, 12,
+     27},
+    {"word of a number below 2", EXPONENT("geu", "0f3FFFFFFF", "!") WORD, 1, 32, 0, 0, 0, UNKNOWN(WRAPS)},
+    {"word of a number that is not large", EXPONENT("gtu", "0f47CE4780", "") WORD, 1, 32, 0, 0, 0,
+     UNKNOWN(WRAPS)},
+    {"exponent up to 2", EXPONENT("le", "0f40000000", "!") STORE("%r5"), 1, 32, 0, 0, 0, BOUNDED, 0, 515},
+    {"exponent up to 2, or of NaN", EXPONENT("leu", "0f40000000", "!") STORE("%r5"), 1, 32, 0, 0, 0, BOUNDED,
+     0, 1023},
+    {"exponent of what is not above 2", EXPONENT("gtu", "0f40000000", "") STORE("%r5"), 1, 32, 0, 0, 0,
+     BOUNDED, 0, 515},
+    {"exponent of what is not above 2, or of NaN", EXPONENT("gt", "0f40000000", "") STORE("%r5"), 1, 32, 0, 0,
+     0, BOUNDED, 0, 1023},
+    {"exponent of infinity", EXPONENT("eq", "0f7F800000", "!") STORE("%r5"), 1, 32, 0, 0, 0, BOUNDED, 1020,
+     1023},
+    {"exponent of a subnormal number, which may count as 0", EXPONENT("lt", "0f00000001", "!") STORE("%r5"),
+     1, 32, 0, 0, 0, BOUNDED, 0, 1023},
+    {"exponent of another number",
+     "ld.global.f32 %f0, [%a]; ld.global.f32 %f2, [%a+4]; abs.f32 %f1, %f2; setp.ge.f32 %p1, %f1, "
+     "0f40000000;\n@!%p1 bra END; mov.b32 %r3, %f0; mov.b32 %r10, %f2; shr.u32 %r4, %r3, 23; and.b32 %r5, "
+     "%r4, 255;\n" WORD,
+     1, 32, 0, 0, 0, UNKNOWN(WRAPS)},
 
     // Roots and what is not known.
     {"shared", "mov.u32 %r3, tile; shl.b32 %r4, %r2, 2; add.s32 %r5, %r3, %r4; st.shared.u32 [%r5+4], %r1;\n",

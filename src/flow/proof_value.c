@@ -117,10 +117,13 @@ static void keep_cases(struct proof_state *e, struct affine f, const struct affi
 
 struct affine proof_extend(struct proof_state *e, struct affine f, unsigned bits, bool sign)
 {
+    enum { BUDGET = 128 };  // for a form that only a guard keeps from wrapping around
     affine_wide lo = type_lo(bits, sign), hi = type_hi(bits, sign), turn = (affine_wide)1 << bits;
     struct affine_range r = affine_box(&e->s, f);
     if (r.lo >= lo && r.hi <= hi)
         return f;
+    if (r.hi - r.lo < turn && e->s.budget < BUDGET)
+        e->s.budget = BUDGET;
     r = bound(e, f);
     if (r.lo >= lo && r.hi <= hi) {
         keep_cases(e, f, &r);

@@ -444,7 +444,61 @@ static uint8_t opaque_reason(const struct ptx_stmt *s)
 
 // --- predicates --------------------------------------------------------------------------------------------
 
-static uint32_t compare(struct source *x)
+// Returns bits 0 to 30 of the number of 32 bits whose magnitude an operand is. PROOF_NONE if it is none, or
+// if nothing else asks for that number's bits.
+static uint32_t magnitude(struct source *x, unsigned i)
+{
+    const struct ranges_build *b = x->b;
+    const struct ptx_operand *o = ptx_operand(x->s, i);
+    bool plain = o && o->kind == PTX_REG && o->sub == PTX_SEL_NONE;
+    uint32_t value = plain ? ranges_read(b, x->stmt, o->id) : REACH_NONE;
+    const struct reach_value *v = value == REACH_NONE ? NULL : &b->reach->value.items[value];
+    const struct ptx_stmt *s = v && v->kind == REACH_DEF && !v->partial ? &b->f->stmts[v->place] : NULL;
+    if (!s || s->form->odd || s->form->id != PTX_OP_ABS || s->form->ntypes != 1 ||
+        s->form->types[0] != PTX_F32)
+        return PROOF_NONE;
+    o = ptx_operand(s, 1);
+    plain = o && o->kind == PTX_REG && o->sub == PTX_SEL_NONE;
+    value = plain ? ranges_read(b, v->place, o->id) : REACH_NONE;
+    if (value == REACH_NONE || !b->needed[value])
+        return PROOF_NONE;
+    return take_field(x, ranges_extend(x->b, x->node(x->b, value, x->ctx), 32, false), 0, 31);
+}
+
+// A comparison of |y| with a number c that is not below the smallest normal one, as one of their bits 0 to
+// 30: these grow with the number, and those of NaN are above those of infinity. NaN has no ordered relation
+// to c, and each unordered one. A subnormal |y| may count as 0: it is below c all the same.
+static uint32_t compare_magnitude(struct source *x)
+{
+    enum { NORMAL = 0x00800000, INFINITE = 0x7F800000 };
+    static const struct {
+        uint16_t mod;
+        uint8_t relation, of_nan;  // of_nan: whether bits of NaN have the relation
+        bool unordered;
+    } of[] = {{PTX_MOD_LT, PROOF_LT, 0, 0},  {PTX_MOD_LE, PROOF_LE, 0, 0},  {PTX_MOD_GT, PROOF_GT, 1, 0},
+              {PTX_MOD_GE, PROOF_GE, 1, 0},  {PTX_MOD_EQ, PROOF_EQ, 0, 0},  {PTX_MOD_NE, PROOF_NE, 1, 0},
+              {PTX_MOD_LTU, PROOF_LT, 0, 1}, {PTX_MOD_LEU, PROOF_LE, 0, 1}, {PTX_MOD_GTU, PROOF_GT, 1, 1},
+              {PTX_MOD_GEU, PROOF_GE, 1, 1}, {PTX_MOD_EQU, PROOF_EQ, 0, 1}, {PTX_MOD_NEU, PROOF_NE, 1, 1}};
+    const struct ptx_operand *o = ptx_operand(x->s, 2);
+    int64_t c = o && o->kind == PTX_IMM && o->sub == PTX_IMM_F32 ? (int64_t)(uint32_t)o->value : 0;
+    unsigned k = 0;
+    while (k < sizeof of / sizeof *of && !ptx_form_has(x->s->form, (enum ptx_mod)of[k].mod))
+        k++;
+    uint32_t m = k < sizeof of / sizeof *of && c >= NORMAL && c <= INFINITE ? magnitude(x, 1) : PROOF_NONE;
+    if (m == PROOF_NONE)
+        return ranges_emit(x->b, (struct proof_insn){.op = PROOF_CHANCE});
+    uint32_t at = ranges_emit(
+        x->b, (struct proof_insn){.op = PROOF_COMPARE, .sign = of[k].relation, .a = m, .b = number(x, c)});
+    if (of[k].of_nan == of[k].unordered)
+        return at;
+    uint32_t nan = ranges_emit(
+        x->b, (struct proof_insn){.op = PROOF_COMPARE, .sign = PROOF_GT, .a = m, .b = number(x, INFINITE)});
+    return of[k].unordered ? emit(x, PROOF_EITHER, at, nan)
+                           : emit(x, PROOF_BOTH, at, emit(x, PROOF_OPPOSITE, nan, 0));
+}
+
+// The comparison of a setp alone.
+static uint32_t compare_two(struct source *x)
 {
     static const struct {
         uint16_t mod;
@@ -454,17 +508,27 @@ static uint32_t compare(struct source *x)
               {PTX_MOD_HI, PROOF_GT}, {PTX_MOD_HS, PROOF_GE}};
     const struct ptx_form *f = x->s->form;
     unsigned bits = bits_of(f, 0), k = 0;
-    bool second =
-        x->s->operands[0].kind == PTX_PAIR && regs_index(x->b->regs, x->s->operands[2].id) == x->reg;
+    if (f->types[0] == PTX_F32)
+        return compare_magnitude(x);
     while (k < sizeof of / sizeof *of && !ptx_form_has(f, (enum ptx_mod)of[k].mod))
         k++;
-    if (k == sizeof of / sizeof *of || !is_int(f, 0) || (second && ptx_operand(x->s, 3)))
+    if (k == sizeof of / sizeof *of || !is_int(f, 0))
         return ranges_emit(x->b, (struct proof_insn){.op = PROOF_CHANCE});
     // Equal bits are equal numbers, signed or not.
     bool sign = is_signed(f, 0) || of[k].relation == PROOF_EQ || of[k].relation == PROOF_NE;
     uint32_t a = exact(x, 1, bits, sign), b = exact(x, 2, bits, sign);
-    uint32_t at =
-        ranges_emit(x->b, (struct proof_insn){.op = PROOF_COMPARE, .sign = of[k].relation, .a = a, .b = b});
+    return ranges_emit(x->b,
+                       (struct proof_insn){.op = PROOF_COMPARE, .sign = of[k].relation, .a = a, .b = b});
+}
+
+static uint32_t compare(struct source *x)
+{
+    const struct ptx_form *f = x->s->form;
+    bool second =
+        x->s->operands[0].kind == PTX_PAIR && regs_index(x->b->regs, x->s->operands[2].id) == x->reg;
+    if (!f->ntypes || (second && ptx_operand(x->s, 3)))
+        return ranges_emit(x->b, (struct proof_insn){.op = PROOF_CHANCE});
+    uint32_t at = compare_two(x);
     if (second)
         return emit(x, PROOF_OPPOSITE, at, 0);
     if (!ptx_operand(x->s, 3))

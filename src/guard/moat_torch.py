@@ -407,8 +407,8 @@ class _Kernels:
     """Kernels for the dispatch key CUDA, one for each operator. They are in use as long as this object lives.
 
     PyTorch keeps a set of the operators that have a kernel from Python. Some versions, 2.11 for one, refuse
-    another kernel for these. Kernels of PyTorch's own are replaced all the same; a program's own stay. The
-    set is left as it was, so that the program may also replace a kernel of moat's."""
+    another kernel for these. PyTorch's own are replaced all the same; those of the program stay. The set is
+    left as it was, so that the program may also replace a kernel of moat's."""
 
     def __init__(self, torch, own):
         self._library = torch.library.Library("aten", "IMPL")

@@ -129,6 +129,20 @@ static void add_candidates(struct guard_finding *f, char *note, size_t size)
                  freed, made);
 }
 
+// Returns whether other processes share a fault with this one: MPS ends all clients of a server that use the
+// device, with the same error, and does not say whose kernel it was.
+static bool is_shared(void)
+{
+    int devices = 0, mps = 0;
+    if (!guard.real.cuDeviceGetCount || !guard.real.cuDeviceGetAttribute ||
+        guard.real.cuDeviceGetCount(&devices))
+        return false;
+    for (int i = 0; i < devices && !mps; i++)
+        if (guard.real.cuDeviceGetAttribute(&mps, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, i))
+            mps = 0;
+    return mps;
+}
+
 // A GPU reports only that a fault happened: the kernels launched last may have caused it.
 static void report_vague(CUresult r)
 {
@@ -138,7 +152,8 @@ static void report_vague(CUresult r)
     size_t used = (size_t)snprintf(note, sizeof note, "%s, which carries no address", driver_result_name(r));
     launch_ring_print(note, sizeof note, used, "; launched last:", names, n);
     struct driver_fault fault = {.result = (int)r};
-    bool certain = launch_ring_is_certain(names, n) && launch_ring_has_all_since(0);
+    bool shared = is_shared();
+    bool certain = !shared && launch_ring_is_certain(names, n) && launch_ring_has_all_since(0);
     if (certain)
         snprintf(fault.kernel, sizeof fault.kernel, "%s", names[0]);
     struct guard_finding f = {
@@ -147,6 +162,8 @@ static void report_vague(CUresult r)
         .fault = certain ? &fault : NULL,
         .note = note,
     };
+    f.more[0] =
+        shared ? "the fault may be another program's: one client's ends all clients of an MPS server" : NULL;
     if (kernel_fault_lists_candidates && f.type == REPORT_WILD_ACCESS)
         add_candidates(&f, note, sizeof note);
     guard_report_finding(&f);

@@ -151,6 +151,36 @@ static const char pass_text[] = ".func %s (.reg .b64 first, .reg .b64 second)\n"
                                 "ret;\n"
                                 "}\n";
 
+// The same for an address in shared memory. One that is not a multiple of the access's width is recorded as
+// that; a width of more bytes is none that an instruction asks for.
+static const char shared_text[] = ".func " FENCE_SHARED " (.reg .b64 first, .reg .b64 second)\n"
+                                  "{\n"
+                                  ".reg .pred p;\n"
+                                  ".reg .b64 x, y;\n"
+                                  "shr.u64 x, first, 32;\n"
+                                  "and.b64 x, x, 65535;\n"
+                                  "setp.gt.u64 p, x, 32;\n"
+                                  "@p bra outside;\n"
+                                  "sub.s64 x, x, 1;\n"
+                                  "and.b64 x, x, second;\n"
+                                  "setp.eq.u64 p, x, 0;\n"
+                                  "@p bra outside;\n"
+                                  "and.b64 x, first, %s;\n"
+                                  "setp.eq.u64 p, x, 0;\n"
+                                  "@p bra outside;\n"
+                                  "or.b64 y, first, %s;\n"
+                                  "call " FENCE_NOTE ", (y, second);\n"
+                                  "ret;\n"
+                                  "outside:\n"
+                                  "{\n"
+                                  ".param .b64 a;\n.param .b64 b;\n"
+                                  "st.param.b64 [a], first;\n"
+                                  "st.param.b64 [b], second;\n"
+                                  "call " KFENCE_SHARED ", (a, b);\n"
+                                  "}\n"
+                                  "ret;\n"
+                                  "}\n";
+
 // A function that passes a word on and returns one.
 static const char ask_text[] = ".func (.reg .b64 to) %s (.reg .b64 word)\n"
                                "{\n"
@@ -217,6 +247,7 @@ uint64_t pass_fence_sum(void)
                            shared_texts[1].address,
                            shared_texts[1].compare,
                            pass_text,
+                           shared_text,
                            params_text,
                            ask_text,
                            take_text,
@@ -324,10 +355,11 @@ static int add_text(struct fencing *k)
         out_cstr(&text, kfence_functions_ptx);
     }
     out_fmt(&text, pass_text, FENCE_NOTE, KFENCE_NOTE);
-    out_fmt(&text, pass_text, FENCE_SHARED, KFENCE_SHARED);
-    char left[24], misaligned[24];
+    char left[24], misaligned[24], aligned[24];
     snprintf(left, sizeof left, "%" PRIu64, KFENCE_WHAT(0, 0, KFENCE_KIND(KFENCE_OUT_OF_LOCAL)));
     snprintf(misaligned, sizeof misaligned, "%" PRIu64, KFENCE_WHAT(0, 0, KFENCE_KIND(KFENCE_MISALIGNED)));
+    snprintf(aligned, sizeof aligned, "%" PRIu64, KFENCE_WHAT(0, 0, KFENCE_ALIGNED));
+    out_fmt(&text, shared_text, aligned, misaligned);
     out_fmt(&text, stack_text, left, misaligned);
     out_fmt(&text, find_text, params ? params_text : "", shared_texts[k->exact_shared].address,
             shared_texts[k->exact_shared].compare);

@@ -2,13 +2,14 @@
 // What the fencing pass puts in front of accesses.
 #include <errno.h>
 
+#include "flow/multiples.h"
 #include "pass/pass_fence_state.h"
 
 #define BEFORE FENCE_BEFORE
 
 // --- an access ---------------------------------------------------------------------------------------------
 
-// Whether a symbol's own size bounds the access.
+// Whether a symbol's own size bounds the access, and its alignment is enough.
 static bool is_inside_variable(const struct ptx_module *m, const struct ptx_mem *mem)
 {
     const struct ptx_operand *addr = mem->addr;
@@ -16,8 +17,10 @@ static bool is_inside_variable(const struct ptx_module *m, const struct ptx_mem 
         return false;
     const struct ptx_sym *s = ptx_sym_behind_alias(m, addr->id);
     uint64_t size = s->kind == PTX_SYM_VAR ? ptx_var_size(s->var) : 0;
+    uint32_t align = fence_alignment(mem);
     return mem->extent == PTX_EXTENT_PLAIN && addr->value >= 0 && mem->bytes <= size &&
-           (uint64_t)addr->value <= size - mem->bytes;
+           (uint64_t)addr->value <= size - mem->bytes && !(addr->value & ((int64_t)align - 1)) &&
+           1u << multiples_of_variable(s->var) >= align;
 }
 
 bool fence_wants(const struct fence_func *k, const struct ptx_mem *mem)

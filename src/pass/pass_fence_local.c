@@ -3,11 +3,13 @@
 // the address to which a function returns. An access by a pointer that was made from a variable of the same
 // function is compared with that variable. Any other one by an address in the local space must lie between
 // the function's own variables and the end of the window of local addresses, where the thread's stack begins
-// (KFENCE_WINDOW). A thread that would do otherwise is recorded, and ends.
+// (KFENCE_WINDOW). A thread that would do otherwise, or make an access that is not aligned, is recorded, and
+// ends.
 //
 // Generic addresses of local memory that belong to another function's variables are compared by FENCE_FIND.
 #include <errno.h>
 
+#include "flow/multiples.h"
 #include "pass/pass_fence_state.h"
 
 #define BEFORE FENCE_BEFORE
@@ -30,6 +32,7 @@ static uint32_t find_decl(const struct ptx_func *f, uint32_t sym)
 struct planning {
     struct check_func site;
     const struct roots *roots;  // NULL: unknown
+    struct multiples multiples;
     fence_locals *to;
 };
 
@@ -39,6 +42,23 @@ static bool is_candidate(const struct ptx_mem *mem)
     enum ptx_space space = ptx_space_is((enum ptx_space)mem->space);
     return mem->addr->kind == PTX_ADDR && (mem->reads || mem->writes) && mem->extent == PTX_EXTENT_PLAIN &&
            (space == PTX_SPACE_LOCAL || space == PTX_SPACE_GENERIC);
+}
+
+// Returns whether the address is certain to be aligned.
+static bool is_aligned(const struct planning *p, uint32_t at, const struct ptx_mem *mem, struct roots_of root)
+{
+    const struct ptx_module *m = p->site.k->c->m;
+    const struct ptx_operand *addr = mem->addr;
+    uint32_t align = fence_alignment(mem), v = REACH_NONE;
+    unsigned power = (unsigned)__builtin_ctz(align);
+    bool variable = check_is_variable(root) && multiples_of_variable(ptx_sym(m, root.id)->var) >= power;
+    if (align == 1 || addr->value & ((int64_t)align - 1))
+        return align == 1;
+    if (addr->sub == PTX_BASE_SYM)
+        return variable;
+    if (addr->sub == PTX_BASE_REG && p->roots)
+        v = reach_read(p->roots->reach, at, regs_index(p->roots->reach->regs, addr->id));
+    return v != REACH_NONE && (p->multiples.own[v] >= power || (variable && p->multiples.beyond[v] >= power));
 }
 
 static int plan_row(struct planning *p, uint32_t at, unsigned row, const struct ptx_mem *mem)
@@ -58,6 +78,7 @@ static int plan_row(struct planning *p, uint32_t at, unsigned row, const struct 
     if (l.decl == PTX_NONE && !local)
         return 0;
     l.inside = fits && p->site.reach && check_is_inside(&p->site, &a);
+    l.aligned = is_aligned(p, at, mem, a.root);
     return vec_push(p->to, l);
 }
 
@@ -66,10 +87,14 @@ int fence_find_locals(struct fencing *k, uint32_t index, fence_locals *to)
     struct pass_context *c = k->all.c;
     struct flow *flow = pass_flow(c, index);
     struct planning p = {.to = to};
+    struct arena arena;
+    arena_init(&arena, 0);
     p.site = (struct check_func){.k = &k->all, .f = c->funcs[index]};
     int err = flow_roots(flow, &p.roots);
     if (!err)
         err = flow_reaching(flow, &p.site.reach);
+    if (!err)
+        err = multiples_build(p.roots, &arena, &p.multiples);
     if (err == -E2BIG) {
         p.roots = NULL;
         p.site.reach = NULL;
@@ -83,6 +108,7 @@ int fence_find_locals(struct fencing *k, uint32_t index, fence_locals *to)
             if (is_candidate(&mem[row]))
                 err = plan_row(&p, i, row, &mem[row]);
     }
+    arena_free(&arena);
     return err;
 }
 
@@ -159,20 +185,22 @@ static int emit(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, co
     uint32_t inside = fence_unless_guarded(k, at), aligned = edit_new_label(e);
     uint64_t what = KFENCE_WHAT(site, width, fence_flags(mem, align));
     load_address(k, at, mem->addr, to);
-    if (align > 1) {
+    if (!l->aligned) {
         BEFORE(k, at, "cvt.u32.u64 %0, %1;\nand.b32 %0, %0, %2;\nsetp.eq.b32 %3, %0, 0;\n@%3 bra %4;",
                edit_reg(k->low), edit_reg(to), edit_imm((int64_t)align - 1), edit_reg(k->bad),
                edit_sym(aligned));
         fence_end(k, at, what, KFENCE_MISALIGNED, to);
     }
     edit_place_label(e, at, aligned);
-    if (l->decl == PTX_NONE)
+    if (!l->inside && l->decl == PTX_NONE)
         compare_stack(k, at, width, to);
-    else
+    else if (!l->inside)
         compare_variable(k, at, k->f->stmts[l->decl].var,
                          ptx_space_is((enum ptx_space)mem->space) == PTX_SPACE_GENERIC, width, to);
-    BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(inside));
-    fence_end(k, at, what, KFENCE_OUT_OF_LOCAL, to);
+    if (!l->inside) {
+        BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(inside));
+        fence_end(k, at, what, KFENCE_OUT_OF_LOCAL, to);
+    }
     edit_place_label(e, at, inside);
     return err;
 }
@@ -187,7 +215,7 @@ bool fence_local(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, u
     const struct fence_local *l = k->next_local < all->len ? &all->items[k->next_local] : NULL;
     if (!l || l->stmt != at || l->row != row)
         return false;
-    if (!l->inside)
+    if (!l->inside || !l->aligned)
         *err = emit(k, at, mem, l);
     return true;
 }

@@ -138,6 +138,9 @@ static void good_shared(void **state)
     check(KERNEL("st.shared.u32 [%t], %x;\n@%c bra L;\nst.shared.u32 [%t+4], %x;\nL:\n"), 0, 2, 0, 0);
     check(KERNEL("st.shared.u32 [%t], %x;\nst.shared.u32 [%t+2048], %x;\n"), 0, 2, 0, 0);
     check(KERNEL("@%c st.shared.u32 [%t], %x;\nst.shared.u32 [%t], %x;\n"), 0, 2, 0, 0);
+    // A name with a number is certain to be inside, but not aligned.
+    check(KERNEL("st.shared.u32 [%t], %x;\nst.shared.u32 [tile+4], %x;\n"), 0, 1, 0, 0);
+    check(KERNEL("st.shared.u32 [%t], %x;\nst.shared.u32 [tile+2], %x;\n"), 0, 1, 0, 1);
 }
 
 #define DYNAMIC(align, body)                                \

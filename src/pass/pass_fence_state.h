@@ -47,6 +47,7 @@ struct fence_local {
     uint32_t decl;  // statement that declares the variable that the pointer was made from; PTX_NONE: unknown
     uint8_t row;    // of ptx_stmt_mem
     bool inside;    // of the variable, for certain
+    bool aligned;   // for certain
 };
 typedef VEC(struct fence_local) fence_locals;
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <xxhash.h>
@@ -376,7 +377,33 @@ static bool is_named(const void *ctx, struct str name)
     return str_eq(name, *(const struct str *)ctx);
 }
 
-int pass_variants_cut(struct str text, struct str name, struct diag_sink *sink, struct out *to)
+// Sets .maxnreg of a kernel. The compiler heeds it beside .maxntid and .minnctapersm too, unlike the option
+// for a whole text.
+static int limit(struct ptx_module *m, struct ptx_func *f, unsigned registers)
+{
+    const struct str name = STR(".maxnreg");
+    struct ptx_directive *all = ARENA_ARRAY(&m->arena, struct ptx_directive, f->ndirectives + 1u);
+    char *text = ARENA_ARRAY(&m->arena, char, 12);
+    uint32_t n = 0;
+    if (!all || !text)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < f->ndirectives; i++) {
+        char own[12];
+        snprintf(own, sizeof own, STR_FMT, STR_ARG(f->directives[i].args));
+        if (!str_eq(f->directives[i].name, name))
+            all[n++] = f->directives[i];
+        else if (strtoul(own, NULL, 0) && strtoul(own, NULL, 0) < registers)
+            registers = (unsigned)strtoul(own, NULL, 0);
+    }
+    all[n] = (struct ptx_directive){.name = name, .args = {text, 0}};
+    all[n++].args.len = (size_t)snprintf(text, 12, "%u", registers);
+    f->directives = all;
+    f->ndirectives = n;
+    return 0;
+}
+
+int pass_variants_cut(struct str text, struct str name, unsigned registers, struct diag_sink *sink,
+                      struct out *to)
 {
     struct ptx_module *m;
     struct kept r;
@@ -388,6 +415,9 @@ int pass_variants_cut(struct str text, struct str name, struct diag_sink *sink, 
         err = follow(&r, is_named, &name);
     if (!err && !r.work.len)
         err = -ENOENT;
+    // The kernel itself is the first function that is kept.
+    if (!err && registers)
+        err = limit(m, r.work.items[0], registers);
     if (!err) {
         drop_items(m, &r, NULL);
         ptx_print(m, to);

@@ -15,7 +15,9 @@
 #include "base/str.h"
 
 // Writes the text that holds one kernel of a text that the pass has made, and what the kernel calls, followed
-// by a NUL. Returns 0, -ENOENT if there is no such kernel, -EINVAL or -ENOMEM.
-int pass_variants_cut(struct str text, struct str kernel, struct diag_sink *sink, struct out *to);
+// by a NUL. registers: most that the kernel may use; 0: as many as its own directives allow. Returns 0,
+// -ENOENT if there is no such kernel, -EINVAL or -ENOMEM.
+int pass_variants_cut(struct str text, struct str kernel, unsigned registers, struct diag_sink *sink,
+                      struct out *to);
 
 #endif

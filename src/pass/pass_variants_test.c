@@ -102,15 +102,54 @@ static void good_cut(void **state)
     struct testing_sink *t = testing_sink_new();
     struct out out;
     assert_int_equal(out_to_memory(&out), 0);
-    assert_int_equal(pass_variants_cut(r->text, STR(KCHECK_PREFIX "second"), &t->sink, &out), 0);
+    assert_int_equal(pass_variants_cut(r->text, STR(KCHECK_PREFIX "second"), 0, &t->sink, &out), 0);
     assert_non_null(strstr(out.buf, "entry " KCHECK_PREFIX "second("));
     assert_null(strstr(out.buf, KCHECK_PREFIX "k("));
     out_close(&out);
     assert_int_equal(out_to_memory(&out), 0);
-    assert_int_equal(pass_variants_cut(r->text, STR(KCHECK_PREFIX "third"), &t->sink, &out), -ENOENT);
+    assert_int_equal(pass_variants_cut(r->text, STR(KCHECK_PREFIX "third"), 0, &t->sink, &out), -ENOENT);
     out_close(&out);
     free(t);
     pass_result_free(r);
+}
+
+// The limit of registers is the smaller one of the two, and the only one.
+static void good_limit(void **state)
+{
+    static const struct {
+        const char *directives;
+        unsigned registers;
+        const char *expected;
+    } rows[] = {
+        {"", 0, NULL},
+        {"", 40, ".maxnreg 40"},
+        {".maxnreg 64", 40, ".maxnreg 40"},
+        {".maxnreg 32", 40, ".maxnreg 32"},
+        {".maxnreg 32", 0, ".maxnreg 32"},
+        {".maxntid 128, 1, 1\n.minnctapersm 2", 40, ".maxnreg 40"},
+    };
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct testing_sink *t = testing_sink_new();
+        struct out out;
+        char text[2000];
+        snprintf(text, sizeof text, "%s.visible .entry k(.param .b64 p)\n%s\n{\n%s}\n", TESTING_HEAD,
+                 rows[i].directives,
+                 ".reg .b64 %rd0;\nld.param.b64 %rd0, [p];\nst.global.b32 [%rd0], 1;\nret;\n");
+        struct pass_result *r = rewritten(text);
+        assert_int_equal(out_to_memory(&out), 0);
+        assert_int_equal(
+            pass_variants_cut(r->text, STR(KCHECK_PREFIX "k"), rows[i].registers, &t->sink, &out), 0);
+        const char *at = strstr(out.buf, ".maxnreg");
+        assert_int_equal(at != NULL, rows[i].expected != NULL);
+        if (at) {
+            assert_memory_equal(at, rows[i].expected, strlen(rows[i].expected));
+            assert_null(strstr(at + 1, ".maxnreg"));
+        }
+        assert_int_equal(!strstr(rows[i].directives, ".minnctapersm"), !strstr(out.buf, ".minnctapersm"));
+        out_close(&out);
+        free(t);
+        pass_result_free(r);
+    }
 }
 
 // What cannot leave its module is rewritten as by check alone.
@@ -150,7 +189,7 @@ static void bad_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(good_variables), cmocka_unit_test(good_description),
-                                       cmocka_unit_test(good_cut), cmocka_unit_test(bad_modules),
-                                       cmocka_unit_test(bad_name)};
+                                       cmocka_unit_test(good_cut),       cmocka_unit_test(good_limit),
+                                       cmocka_unit_test(bad_modules),    cmocka_unit_test(bad_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

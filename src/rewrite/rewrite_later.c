@@ -126,7 +126,7 @@ static bool compile(const struct rewrite_later *l, const char *name, unsigned re
     struct out text;
     int err = out_to_memory(&text);
     if (!err) {
-        err = pass_variants_cut(l->text, str_from(name), &first.sink, &text);
+        err = pass_variants_cut(l->text, str_from(name), registers, &first.sink, &text);
         if (!err) {
             CUresult r = link_text(l, (struct str){text.buf, text.len - 1}, registers, &jit, out, image);
             const char *result = r ? driver_result_name(r) : "";

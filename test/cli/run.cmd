@@ -32,15 +32,16 @@ my ptx --version
 
 # Libraries stand in front of what is there already, and options reach them.
 $ LD_LIBRARY_PATH=/a moat --mode=off --device=cpu sh -c 'echo $LD_PRELOAD $LD_LIBRARY_PATH' | sed 's|[^ :]*/lib/moat|LIB|g'
-LIB/libmoat-cpu.so:LIB/libcudart.so.13 LIB:/a
+LIB/libmoat-cpu.so:LIB/libcudart.so.13:LIB/libcudart.so.12 LIB:/a
 $ gcc -shared -fPIC -x c -o $T/mine.so - <<< 'int mine;'
 $ LD_PRELOAD=$T/mine.so moat --mode=off --device=cpu sh -c 'echo $LD_PRELOAD' | sed 's|[^ :]*/lib/moat|LIB|g'
-LIB/libmoat-cpu.so:LIB/libcudart.so.13:$T/mine.so
+LIB/libmoat-cpu.so:LIB/libcudart.so.13:LIB/libcudart.so.12:$T/mine.so
 $ MOAT_OPTIONS=cpu-memory=1G:raw moat --mode=off --cpu-threads=2 --device=cpu sh -c 'echo $MOAT_OPTIONS'
 cpu-memory=1073741824:cpu-threads=2:device=cpu:mode=off:raw=yes
 $ moat --mode=off --device=cpu sh -c 'moat --mode=off --device=cpu --stats sh -c "echo \$MOAT_OPTIONS"'
 device=cpu:mode=off:stats=yes
 $ moat --mode=off --device=cpu sh -c 'grep -o "lib/[^/]*$" /proc/self/maps' | sort -u | grep -E 'moat|cudart'
+lib/libcudart.so.12
 lib/libcudart.so.13
 lib/libmoat-cpu.so
 

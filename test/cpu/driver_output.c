@@ -6,23 +6,47 @@
 
 enum { BLOCKS = 2, THREADS = 40 };
 
-// Redirects standard output into a file while the kernel runs; what it printed must be there after the wait.
-static void printing(CUmodule module)
+static CUresult run_and_wait(CUfunction kernel)
+{
+    CUresult r = LAUNCH(kernel, BLOCKS, THREADS, 0, NULL, NULL);
+    return r ? r : cuCtxSynchronize();
+}
+
+// The kernel has failed before the host waits, which it then does not: the call fails at once.
+static CUresult run_and_wait_late(CUfunction kernel)
+{
+    CUresult r = LAUNCH(kernel, 1, THREADS, 0, NULL, NULL);
+    if (r)
+        return r;
+    while (cuStreamQuery(NULL) == CUDA_ERROR_NOT_READY)
+        usleep(1000);
+    return cuCtxSynchronize();
+}
+
+// Redirects standard output into a file while the kernel runs. Returns the file, with what was in it after
+// the wait.
+static FILE *printed(CUresult (*run)(CUfunction), CUfunction kernel, CUresult *r)
 {
     fflush(stdout);
     FILE *file = tmpfile();
     int saved = dup(STDOUT_FILENO);
     check_need(file && saved >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0);
-    CUresult r = LAUNCH(check_function(module, "say"), BLOCKS, THREADS, 0, NULL, NULL);
-    r = r ? r : cuCtxSynchronize();
+    *r = run(kernel);
     fflush(stdout);
     dup2(saved, STDOUT_FILENO);
     close(saved);
+    rewind(file);
+    return file;
+}
+
+static void printing(CUmodule module)
+{
+    CUresult r;
+    FILE *file = printed(run_and_wait, check_function(module, "say"), &r);
     TRY(r);
     bool seen[BLOCKS][THREADS] = {{false}};
     char line[200], text[8];
     int lines = 0, block, thread;
-    rewind(file);
     for (; fgets(line, sizeof line, file); lines++) {
         float value;
         long long number;
@@ -40,6 +64,20 @@ static void printing(CUmodule module)
         }
     }
     EQUAL(lines, BLOCKS * THREADS);
+    fclose(file);
+}
+
+// What a kernel printed before it failed is there, whether or not it had failed when the host began to wait.
+static void printing_and_failing(CUmodule module)
+{
+    CUresult r;
+    char line[200];
+    int lines = 0;
+    FILE *file = printed(run_and_wait_late, check_function(module, "say_and_trap"), &r);
+    EQUAL(r, CUDA_ERROR_LAUNCH_FAILED);
+    for (; fgets(line, sizeof line, file); lines++)
+        CHECK(strcmp(line, "text\n") == 0);
+    EQUAL(lines, 1);
     fclose(file);
 }
 
@@ -77,7 +115,7 @@ int main(void)
     CUmodule module = check_module("output.ptx");
     printing(module);
     heap(module);
-    TRY(cuModuleUnload(module));
-    TRY(cuCtxDestroy_v2(context));
+    printing_and_failing(module);
+    cuCtxDestroy_v2(context);
     return check_end("driver_output");
 }

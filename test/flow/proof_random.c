@@ -51,7 +51,7 @@ struct gen {
     struct brute_random random;
     struct text analysed, executed;
     struct pool r, d, p;
-    int nr, nd, np, nlabels, naccesses, budget;
+    int nr, nd, np, nf, nlabels, naccesses, budget;
     struct {
         int root;  // 0, 1: parameters; 2: shared memory
         int bytes;
@@ -287,6 +287,70 @@ static void access_shared(int k, const char *guard, int to, bool load)
         executed("%smul.lo.s32 %%r%d, %%r%d, 1664525;\n", guard, to, t);
 }
 
+struct marks {
+    int r, d, p;
+};
+
+static struct marks mark(void)
+{
+    return (struct marks){g.r.n, g.d.n, g.p.n};
+}
+
+static void release(struct marks m)
+{
+    g.r.n = m.r;
+    g.d.n = m.d;
+    g.p.n = m.p;
+}
+
+static void access_memory(void);
+
+static void use_as_index(int reg)
+{
+    struct pool kept = g.r;
+    for (int k = 0; k < 16; k++)
+        offer(&g.r, reg);
+    access_memory();
+    access_memory();
+    g.r = kept;
+}
+
+// An index that is made of the bits of a floating point number whose magnitude is compared with a number, as
+// the sine of large numbers makes it. Now and then some of it is wrong.
+static void float_index(void)
+{
+    static const char *const relation[] = {"lt",  "le",  "gt",  "ge",  "eq",  "ne",
+                                           "ltu", "leu", "gtu", "geu", "equ", "neu"};
+    static const unsigned of[] = {0x47CE4780, 0x40000000, 0x3F800000, 0x7F800000,
+                                  0x00800000, 0x00000001, 0x7F7FFFFF, 0x4E800000};
+    int skip = g.nlabels++, pred = g.np++, bits = g.nr++, e = g.nr++, word = g.nr++, f = g.nf;
+    g.nf += 2;
+    both("mov.u32 %%r%d, %%r%d;\n", bits, pick(&g.r));
+    // Numbers of all sizes, infinity, NaN.
+    if (below(2))
+        both("mul.lo.s32 %%r%d, %%r%d, %u;\n", bits, bits, 2654435761u);
+    if (!below(3))
+        both("or.b32 %%r%d, %%r%d, %u;\n", bits, bits, 0x7F800000u);
+    if (!below(3))
+        both("and.b32 %%r%d, %%r%d, %u;\n", bits, bits, below(2) ? 0xFF800000u : 0x80FFFFFFu);
+    both("mov.b32 %%f%d, %%r%d;\nabs%s.f32 %%f%d, %%f%d;\n", f, bits, below(3) ? "" : ".ftz", f + 1,
+         below(12) ? f : f + 1);
+    both("setp.%s%s.f32 %%p%d, %%f%d, 0f%08X;\n", relation[below(12)], below(3) ? "" : ".ftz", pred, f + 1,
+         below(8) ? of[below(8)] : of[below(8)] ^ 1u << below(32));
+    struct marks m = mark();
+    if (below(3))
+        both("@%s%%p%d bra L%d;\n", below(2) ? "!" : "", pred, skip);
+    both("mov.b32 %%r%d, %%f%d;\nshr.u32 %%r%d, %%r%d, %d;\nand.b32 %%r%d, %%r%d, 255;\n", word, f, e, word,
+         below(6) ? 23 : 20 + (int)below(8), e, e);
+    if (below(3))
+        both("add.s32 %%r%d, %%r%d, %d;\nshr.u32 %%r%d, %%r%d, %d;\n", e, e,
+             below(2) ? -128 : -(int)below(256), e, e, (int)below(8));
+    use_as_index(e);
+    release(m);
+    both("L%d:\n", skip);
+    offer(&g.p, pred);
+}
+
 static void access_memory(void)
 {
     char guard[16] = "";
@@ -342,22 +406,6 @@ static void access_memory(void)
 // --- control -----------------------------------------------------------------------------------------------
 
 static void statements(int n, int depth);
-
-struct marks {
-    int r, d, p;
-};
-
-static struct marks mark(void)
-{
-    return (struct marks){g.r.n, g.d.n, g.p.n};
-}
-
-static void release(struct marks m)
-{
-    g.r.n = m.r;
-    g.d.n = m.d;
-    g.p.n = m.p;
-}
 
 static void branch(int depth)
 {
@@ -581,7 +629,12 @@ static void statements(int n, int depth)
             else if (depth > 0)
                 unrolled_loop();
             break;
-        case 5: predicate(); break;
+        case 5:
+            if (below(4))
+                predicate();
+            else
+                float_index();
+            break;
         case 6: value64(); break;
         default: value32();
         }
@@ -629,7 +682,7 @@ static const char HEAD[] = ".version 8.0\n.target sm_90\n.address_size 64\n.shar
 static void make_kernel(void)
 {
     g.analysed.len = g.executed.len = 0;
-    g.r.n = g.d.n = g.p.n = g.nlabels = g.naccesses = 0;
+    g.r.n = g.d.n = g.p.n = g.nlabels = g.naccesses = g.nf = 0;
     g.budget = 10 + (int)below(40);
     both("%s", HEAD);
     for (int i = 0; i < 4 + SCALARS; i++)
@@ -637,7 +690,8 @@ static void make_kernel(void)
              i == 3 + SCALARS ? ")\n{\n" : ",\n");
     both(".reg .b16 %%h<2>;\n.reg .b32 %%r<10000>;\n.reg .b32 %%rs;\n.reg .b32 %%fuel;\n.reg .b64 "
          "%%d<10000>;\n"
-         ".reg .b64 %%log;\n.reg .b64 %%base<2>;\n.reg .pred %%p<2000>;\n.reg .pred %%pf;\n");
+         ".reg .b64 %%log;\n.reg .f32 %%f<400>;\n.reg .b64 %%base<2>;\n.reg .pred %%p<2000>;\n.reg .pred "
+         "%%pf;\n");
     prologue();
     statements(6 + (int)below(10), 3);
     both("DONE:\nret;\n}\n");

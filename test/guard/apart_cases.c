@@ -49,6 +49,20 @@ enum { N = 256, BYTES = N * 4, THREADS = 4 };
     "ld.shared.u32 %r4, [%r3];\n"                                                                      \
     "mul.wide.s32 %rd4, %r1, 4;\nadd.s64 %rd5, %rd0, %rd4;\nst.global.u32 [%rd5], %r4;\nret;\n}\n"
 
+// As scatter, with many registers in use: 64-bit elements of idx, which make no difference.
+#define LOAD(n, at) "ld.global.u64 %x" #n ", [%rd1+" #at "];\n"
+#define AND(n) "and.b64 %x0, %x0, %x" #n ";\n"
+#define WIDE                                                                                                \
+    ".visible .entry wide(.param .u64 a, .param .u64 idx)\n{\n.reg .b64 %rd<6>;\n.reg .b64 %x<9>;\n"        \
+    ".reg .b32 %r<3>;\nld.param.u64 %rd0, [a];\nld.param.u64 %rd1, [idx];\nmov.u32 %r0, %tid.x;\n" LOAD(    \
+        0, 0) LOAD(1, 8) LOAD(2, 16) LOAD(3, 24) LOAD(4, 32) LOAD(5, 40) LOAD(6, 48)                        \
+        LOAD(7,                                                                                             \
+             56) "mul.wide.u32 %rd2, %r0, 4;\nadd.s64 %rd3, %rd1, %rd2;\nld.global.s32 %r1, [%rd3];\n"      \
+                 "mul.wide.s32 %rd4, %r1, 4;\nadd.s64 %rd5, %rd0, %rd4;\nst.global.u32 [%rd5], %r0;\n" AND( \
+                     1) AND(2) AND(3) AND(4) AND(5) AND(6)                                                  \
+                     AND(7) "and.b64 %x0, %x0, 0;\ncvt.u32.u64 %r1, %x0;\nadd.s32 %r0, %r0, %r1;\n"         \
+                            "st.global.u32 [%rd5], %r0;\nret;\n}\n"
+
 #define NEED(call)                                           \
     do {                                                     \
         CUresult r = (call);                                 \
@@ -249,6 +263,21 @@ static void captured(void)
     is_backwards(a);
 }
 
+// As many blocks as can run at once of the program's kernel, which needs fewer registers than its variant.
+static void together(void)
+{
+    CUfunction f = function(load(HEAD WIDE), "wide");
+    CUdeviceptr a = buffer(), idx = indices(0);
+    int blocks, processors;
+    NEED(d.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, N, 0));
+    NEED(d.cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+    unsigned grid = (unsigned)(blocks * processors);
+    for (int i = 0; i < 2; i++)
+        NEED(d.cuLaunchCooperativeKernel(f, grid, 1, 1, N, 1, 1, 0, NULL, (void *[]){&a, &idx}));
+    NEED(d.cuCtxSynchronize());
+    is_backwards(a);
+}
+
 static CUcontext context;
 static CUfunction shared_function;
 
@@ -278,7 +307,7 @@ int main(int argc, char **argv)
     } cases[] = {{"regular", regular}, {"unproved", unproved},       {"indirect", indirect},
                  {"file", from_file},  {"variables", add_in_module}, {"library", in_library},
                  {"again", again},     {"attributes", attributes},   {"captured", captured},
-                 {"threads", threads}};
+                 {"threads", threads}, {"together", together}};
     if (argc < 3)
         return 2;
     bad = !strcmp(argv[2], "bad");

@@ -58,6 +58,31 @@ attributes 1 1 heap-buffer-overflow
 captured 1 2 heap-buffer-overflow
 threads 1 1 heap-buffer-overflow
 CASES
+# Blocks that have to run at once: if the variant uses too many registers for that, another one is made, which
+# uses fewer. The CPU device's variant does, by its estimate.
+unchecked() { grep -q '^ *kernel launches not checked' "$T/log"; }
+for proofs in on off; do
+    run good together --check-variants=apart --proofs=$proofs
+    [ "$status $found $apart" = '0  1' ] && ! unchecked &&
+        { [ "${GUARD_DEVICE:-cpu}" = gpu ] || [ "$made" = 2 ]; }
+    verdict $? "good together, proofs $proofs"
+    run bad together --check-variants=apart --proofs=$proofs
+    [ "$status $found" = '97 heap-buffer-overflow' ] && ! unchecked
+    verdict $? "bad together, proofs $proofs"
+done
+run bad together --check-variants=together
+[ "$status $found $apart $made" = '97 heap-buffer-overflow 0 0' ] && ! unchecked
+verdict $? 'bad together, variants together'
+# A driver whose compiler does not heed the limit: the kernel runs unchecked, and a note says so once.
+if [ "${GUARD_DEVICE:-cpu}" != gpu ]; then
+    LC_ALL=C sed 's/\.maxnreg/.maxnrex/g' "$BUILD/lib/moat/libcuda.so.1" >"$T/libcuda.so.1"
+    device=("--driver=$T/libcuda.so.1")
+    run bad together --check-variants=apart --no-cache
+    device=(--device=cpu)
+    [ "$status $found" = '0 ' ] && grep -q '^ *kernel launches not checked.* 2$' "$T/log" &&
+        [ "$(grep -c 'cooperative launch of kernel wide cannot all run at once' "$T/log")" = 1 ]
+    verdict $? 'a limit that is not heeded'
+fi
 # By default, whatever the environment says here for other cases.
 unset MOAT_OPTIONS
 apart_by_default() {  # apart_by_default MODULES WHAT

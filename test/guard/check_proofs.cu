@@ -3,6 +3,7 @@
 // check_cases.cuh. The twins differ in what a proof has to look at: the size of a buffer, whether it is
 // freed, an argument, the shape of the launch, the alignment of a pointer. Every program launches a correct
 // kernel with the same scalars first, so that a proof that is remembered must not be used for other buffers.
+#include <cmath>
 #include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 #include <mma.h>
@@ -108,6 +109,21 @@ __global__ void moved(char *x, char *y, size_t offset, int which)
 {
     x[threadIdx.x] = y[threadIdx.x] = 0;
     (which ? x : y)[offset + threadIdx.x] = 1;
+}
+
+// The word that the exponent of a number chooses, as in the sine of a large one: of a number below 2 there is
+// none.
+template <int LEAST> __global__ void word(int *to, const float *from)
+{
+    __shared__ int part[7];
+    if (threadIdx.x < 7)
+        part[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    float x = from[threadIdx.x];
+    if (fabsf(x) < LEAST)
+        return;
+    unsigned e = (__float_as_uint(x) >> 23 & 255) - 128;
+    to[threadIdx.x] = part[6 - (e >> 5)];
 }
 
 // The same scalars, and a smaller buffer.
@@ -271,6 +287,17 @@ static void behind(bool bad)
     wait();
 }
 
+static void exponent(bool bad)
+{
+    const float numbers[] = {1.5f, -1.5f, 2, -3, 1e5f, -3e38f, INFINITY, -NAN, 0, 1e-40f, -1, 7};
+    float *x = take<float>(12);
+    int *to = take<int>(12);
+    NEED(cudaMemcpy(x, numbers, sizeof numbers, cudaMemcpyHostToDevice));
+    word<2><<<1, 12>>>(to, x);
+    (bad ? word<1> : word<2>)<<<1, 12>>>(to, x);
+    wait();
+}
+
 // What the correct twin's launches are: "N M", N proved and M proved in part, is behind the types.
 static const struct check_case cases[] = {
     {"smaller", smaller, "heap-buffer-overflow 2 0"},
@@ -291,6 +318,7 @@ static const struct check_case cases[] = {
     {"swapped", swapped, "heap-buffer-overflow 2 0"},
     {"chosen", chosen, "heap-buffer-overflow 2 0"},
     {"behind", behind, "heap-buffer-overflow 2 0"},
+    {"exponent", exponent, "shared-buffer-overflow 2 0"},
 };
 
 int main(int argc, char **argv)

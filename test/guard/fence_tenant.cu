@@ -243,6 +243,16 @@ KERNEL(shared_fixed)
     own[threadIdx.x] = 1;
 }
 
+// At an address that is in the variable, for certain, and not aligned.
+KERNEL(shared_skewed)
+{
+    __shared__ volatile uint32_t shared[32];
+    shared[threadIdx.x] = 1;
+    if (at)
+        *(volatile uint32_t *)((volatile char *)shared + 2) = 2;
+    own[threadIdx.x] = shared[threadIdx.x];
+}
+
 // --- local memory ------------------------------------------------------------------------------------------
 
 KERNEL(local_write)
@@ -260,6 +270,16 @@ KERNEL(local_read)
     for (int i = 0; i < 16; i++)
         a[(i + own[0]) % 16] = i;
     own[threadIdx.x] = a[at];
+}
+
+KERNEL(local_skewed)
+{
+    volatile uint32_t a[16];
+    for (int i = 0; i < 16; i++)
+        a[(i + own[0]) % 16] = i;
+    if (at)
+        *(volatile uint32_t *)((volatile char *)a + 6) = 7;
+    own[threadIdx.x] = a[own[0] % 16];
 }
 
 KERNEL(local_before)
@@ -679,6 +699,8 @@ static const struct {
     {"shared_atomic", shared_atomic, INDEX, ILLEGAL},
     {"shared_generic", shared_generic, INDEX, ILLEGAL},
     {"shared_fixed", shared_fixed, SWITCH, ILLEGAL},
+    {"shared_skewed", shared_skewed, SWITCH, MISALIGNED},
+    {"local_skewed", local_skewed, SWITCH, MISALIGNED},
     {"local_write", local_write, INDEX, ILLEGAL},
     {"local_read", local_read, INDEX, ILLEGAL},
     {"local_before", local_before, INDEX, ILLEGAL},

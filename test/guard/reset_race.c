@@ -9,7 +9,7 @@
 
 #include "cases.h"
 
-enum { THREADS = 4, AT_ONCE = 6, LARGE = 3 << 20 };
+enum { THREADS = 4, AT_ONCE = 6, LARGE = 3 << 20, PATIENCE = 20 };
 
 // It touches no memory: a reset may have freed it before the kernel runs.
 static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -17,7 +17,7 @@ static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 
 static bool in_order, launches;
 static atomic_bool stop;
-static atomic_ulong rounds, errors, resets, resets_begun;
+static atomic_ulong rounds, went_well, errors, resets, resets_begun;
 
 static double now(void)
 {
@@ -68,6 +68,7 @@ static void *work(void *number)
         for (unsigned n = (unsigned)(uintptr_t)number; !r && !atomic_load(&stop); n++) {
             r = round_of((CUfunction)kernel, n);
             atomic_fetch_add(&rounds, 1);
+            atomic_fetch_add(&went_well, r == CUDA_SUCCESS);
         }
         atomic_fetch_add(&errors, r != CUDA_SUCCESS);
     }
@@ -94,9 +95,14 @@ int main(int argc, char **argv)
     for (uintptr_t i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, work, (void *)i))
             return 2;
-    // A context of a GPU may take longer to make than the whole time.
-    while (now() < end || !atomic_load(&resets) || !atomic_load(&rounds)) {
-        nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
+    // A context of a GPU may take longer to make than the whole time, and every second reset waits until one
+    // has been of use.
+    unsigned long well = 0;
+    for (unsigned i = 1; now() < end || !atomic_load(&resets) || !atomic_load(&went_well); i++) {
+        do
+            nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
+        while (i % 2 == 0 && now() < end + PATIENCE && atomic_load(&went_well) == well);
+        well = atomic_load(&went_well);
         atomic_fetch_add(&resets_begun, 1);
         atomic_fetch_add(&resets, !d.cuDevicePrimaryCtxReset_v2(0));
     }

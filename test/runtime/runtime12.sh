@@ -70,13 +70,21 @@ int main(void)
 END_OF_C
 cc -std=gnu11 -Isrc -Iinclude -o "$work/old" "$work/old.c" -L"$BUILD/lib" -l:libcudart.so.12
 "$MOAT" --device=cpu --mode=off "$work/old" | grep -qx ok
-passed=1
+# A DT_RPATH comes before LD_LIBRARY_PATH: the library it leads to would answer no call.
+mkdir "$work/rpath"
+cc -shared -fPIC -Wl,-soname,libcudart.so.12 -o "$work/rpath/libcudart.so.12" -x c - <<'END_OF_C'
+int not_a_runtime;
+END_OF_C
+cc -std=gnu11 -Isrc -Iinclude -o "$work/old-rpath" "$work/old.c" -L"$BUILD/lib" -l:libcudart.so.12 \
+    -Wl,--disable-new-dtags,-rpath,"$work/rpath"
+"$MOAT" --device=cpu --mode=off "$work/old-rpath" | grep -qx ok
+passed=2
 if command -v nvcc >/dev/null; then
     ln -s "$PWD/$library" "$work/libcudart.so" 2>/dev/null || ln -s "$library" "$work/libcudart.so"
     nvcc -gencode arch=compute_75,code=compute_75 -cudart shared -L"$work" \
         -o "$work/triad" test/programs/triad.cu
     readelf -d "$work/triad" | grep -q 'NEEDED.*libcudart.so.12'
     "$MOAT" --device=cpu --mode=off "$work/triad" | grep -q 'triad: ok'
-    passed=2
+    passed=3
 fi
 echo "$passed passed, 0 failed"

@@ -31,7 +31,7 @@ done
 [ -z "$(find "$T" -xtype l)" ] || { echo 'a link leads nowhere'; exit 1; }
 "$moat" info | grep -q '^CPU:  .*compute capability' || { "$moat" info; exit 1; }
 preload=$("$moat" --device=cpu --mode=off sh -c 'echo $LD_PRELOAD')
-[ "$preload" = "$lib/moat/libmoat-cpu.so:$lib/moat/libcudart.so.13" ] ||
+[ "$preload" = "$lib/moat/libmoat-cpu.so:$lib/moat/libcudart.so.13:$lib/moat/libcudart.so.12" ] ||
     { echo "LD_PRELOAD=$preload"; exit 1; }
 
 # A program linked with what is installed, in a folder with a blank in its name.
