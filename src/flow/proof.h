@@ -219,4 +219,10 @@ size_t proof_work_size(const struct proof *p);
 int proof_eval(const struct proof *p, const struct proof_launch *l, void *work, struct proof_bound *out,
                struct proof_touched *roots);
 
+// The same without roots; and sets vague[i] if a condition on the way to access i compares an index of its
+// address with a number from memory, or from another thread. Such an access may stay in its buffer because of
+// that condition alone, which no evaluation understands.
+int proof_eval_vague(const struct proof *p, const struct proof_launch *l, void *work, struct proof_bound *out,
+                     bool *vague);
+
 #endif

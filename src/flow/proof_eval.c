@@ -246,6 +246,42 @@ static uint8_t reason_without_root(struct proof_state *e, struct affine f)
     return r.reason ? r.reason : f.root == AFFINE_MIXED ? PROOF_WHY_ROOTS : PROOF_WHY_NO_ROOT;
 }
 
+static bool shares_symbol(const struct affine_state *s, struct affine f, struct affine g)
+{
+    for (uint32_t i = 0; i < f.n; i++)
+        for (uint32_t k = 0; k < g.n; k++)
+            if (s->terms[f.first + i].sym == s->terms[g.first + k].sym)
+                return true;
+    return false;
+}
+
+static bool has_unknown(const struct affine_state *s, struct affine f)
+{
+    for (uint32_t i = 0; i < f.n; i++) {
+        const struct affine_sym *x = &s->syms[s->terms[f.first + i].sym];
+        if (x->soft & AFFINE_SOFT_HI &&
+            (x->reason == PROOF_WHY_LOADED_INDEX || x->reason == PROOF_WHY_EXCHANGED))
+            return true;
+    }
+    return false;
+}
+
+// Whether a condition on the way here is about an index of the distance f and a number that is not known.
+static bool is_vague(const struct proof_state *e, struct affine f)
+{
+    enum { MOST_FACTS = 256 };
+    unsigned looked = 0;
+    for (uint32_t b = e->block; b != PROOF_NONE; b = e->s.blocks[b].up)
+        for (uint32_t at = e->s.blocks[b].facts; at != PROOF_NONE; at = e->s.facts[at].next) {
+            struct affine fact = e->s.facts[at].form;
+            if (looked++ == MOST_FACTS)
+                return false;
+            if (has_unknown(&e->s, fact) && shares_symbol(&e->s, f, fact))
+                return true;
+        }
+    return false;
+}
+
 static struct proof_bound access_bound(struct proof_state *e, const struct proof_insn *i)
 {
     const struct proof_access *row = &e->p->accesses[i->c];
@@ -280,6 +316,8 @@ static struct proof_bound access_bound(struct proof_state *e, const struct proof
     if (!affine_sum(&e->s, 1, f, -1, from, &away) || !affine_scale(&e->s, away, 1, row->offset, &away))
         return unknown(root, PROOF_WHY_WRAPS);
     struct proof_bound b = bound_of(e, row, away, root, facts);
+    if (e->vague)
+        e->vague[i->c] = is_vague(e, away);
     if (b.verdict == PROOF_BOUNDED)
         align_bound(&e->s, away, &b);
     if ((i->b != PROOF_NONE && e->truth[i->b] == PROOF_MAYBE) || e->p->roots[root].kind == PROOF_ROOT_CHOICE)
@@ -398,19 +436,35 @@ bool proof_launch_valid(const struct proof *p, const struct proof_launch *l)
     return threads <= 1024 && l->params_size >= p->head->params && (l->params || !p->head->params);
 }
 
-int proof_eval(const struct proof *p, const struct proof_launch *l, void *work, struct proof_bound *out,
-               struct proof_touched *roots)
+static int eval(const struct proof *p, const struct proof_launch *l, void *work, struct proof_bound *out,
+                bool *vague)
 {
     struct proof_state e;
     if (!proof_launch_valid(p, l))
         return -EINVAL;
     start(&e, p, l, work);
+    e.vague = vague;
     for (uint32_t i = 0; i < p->head->naccesses; i++)
         out[i] = (struct proof_bound){.verdict = PROOF_UNREACHABLE, .root = PROOF_NONE};
     walk(&e, out);
     for (uint32_t i = 0; i < p->head->naccesses && e.s.full; i++)
         out[i] = unknown(PROOF_NONE, PROOF_WHY_COMPLEX);
-    if (roots)
-        sum_up(p, out, roots);
     return 0;
+}
+
+int proof_eval(const struct proof *p, const struct proof_launch *l, void *work, struct proof_bound *out,
+               struct proof_touched *roots)
+{
+    int err = eval(p, l, work, out, NULL);
+    if (!err && roots)
+        sum_up(p, out, roots);
+    return err;
+}
+
+int proof_eval_vague(const struct proof *p, const struct proof_launch *l, void *work, struct proof_bound *out,
+                     bool *vague)
+{
+    for (uint32_t i = 0; i < p->head->naccesses; i++)
+        vague[i] = false;
+    return eval(p, l, work, out, vague);
 }

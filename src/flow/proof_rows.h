@@ -404,6 +404,23 @@ static const struct row rows[] = {
          "%r3") "add.s16 %h1, %h1, 1; bra L;\n",
      1, 32, 40000, 0, 0, BOUNDED, -131072, 131071},
 
+    {"limit that rounds compute anew",
+     "mov.u32 %r3, 0; mov.u32 %r6, %n; L:\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; sub.s32 %r4, %n, 1; shl.b32 %r5, %r4, 1; add.s32 %r5, %r5, -4;\n"
+                "setp.lt.s32 %p1, %r3, %r5; @%p1 bra L;\n",
+     1, 32, 10, 0, 0, BOUNDED, 0, 55},
+    {"limit that rounds change",
+     "mov.u32 %r3, 0; mov.u32 %r6, %n; L:\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; add.s32 %r6, %r6, 1; sub.s32 %r4, %r6, 1; shl.b32 %r5, %r4, 1; add.s32 "
+                "%r5, %r5, -4;\n"
+                "setp.lt.s32 %p1, %r3, %r5; @%p1 bra L;\n",
+     1, 32, 10, 0, 0, UNKNOWN(COUNTER)},
+    {"limit that rounds load",
+     "mov.u32 %r3, 0; mov.u32 %r6, %n; L: ld.global.u32 %r4, [%a];\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; shl.b32 %r5, %r4, 1; add.s32 %r5, %r5, -4;\n"
+                "setp.lt.s32 %p1, %r3, %r5; @%p1 bra L;\n",
+     1, 32, 10, 0, 0, UNKNOWN(COUNTER)},
+
     // Quotients, masks, shifts.
     {"row and column", "div.s32 %r3, %i, %n; mul.lo.s32 %r4, %r3, %n; sub.s32 %r5, %i, %r4;\n" STORE("%r5"),
      4, 256, 100, 0, 0, BOUNDED, 0, 399},
@@ -514,6 +531,26 @@ static const struct row rows[] = {
     {"loaded digit, the last one",  // the mask leaves out no bit
      "ld.global.u32 %r5, [%a]; shr.u32 %r6, %r5, %n; and.b32 %r7, %r6, 255;\n" STORE("%r7"), 1, 64, 24, 0, 0,
      BOUNDED, 0, 1023},
+    {"loaded digit of n bits",
+     "ld.global.u32 %r5, [%a]; mov.u32 %r3, 0; bmsk.clamp.b32 %r4, %r3, %n; and.b32 %r7, %r5, %r4;\n" STORE(
+         "%r7"),
+     1, 64, 4, 0, 0, BOUNDED, 0, 63},
+    {"loaded digit of n bits from the fourth on",
+     "ld.global.u32 %r5, [%a]; mov.u32 %r3, 3; bmsk.clamp.b32 %r4, %r3, %n; and.b32 %r7, %r5, %r4;\n" STORE(
+         "%r7"),
+     1, 64, 4, 0, 0, BOUNDED, 0, 483},
+    {"loaded digit of all bits",
+     "ld.global.u32 %r5, [%a]; mov.u32 %r3, 0; bmsk.clamp.b32 %r4, %r3, %n; and.b32 %r7, %r5, %r4;\n" STORE(
+         "%r7"),
+     1, 64, 32, 0, 0, UNKNOWN(LOADED_INDEX)},
+    {"loaded digit behind the last bit",
+     "ld.global.u32 %r5, [%a]; mov.u32 %r3, 4; bmsk.clamp.b32 %r4, %n, %r3; and.b32 %r7, %r5, %r4;\n" STORE(
+         "%r7"),
+     1, 64, 32, 0, 0, BOUNDED, 0, 3},
+    {"loaded digit of a width that starts again at 32",
+     "ld.global.u32 %r5, [%a]; mov.u32 %r3, 4; bmsk.wrap.b32 %r4, %n, %r3; and.b32 %r7, %r5, %r4;\n" STORE(
+         "%r7"),
+     1, 64, 32, 0, 0, UNKNOWN(LOADED_INDEX)},
     {"loaded byte", "ld.global.u8 %r5, [%a];\n" STORE("%r5"), 1, 64, 0, 0, 0, BOUNDED, 0, 1023},
     {"loaded index, checked",
      "ld.global.u32 %r5, [%a]; setp.ge.u32 %p1, %r5, %n; @%p1 bra END;\n" STORE_U("%r5"), 1, 64, 100, 0, 0,

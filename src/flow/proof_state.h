@@ -28,6 +28,7 @@ struct proof_state {
     uint32_t indices[6];  // symbols of thread and block indices, PROOF_NONE until used
     uint32_t *bases;      // by root and space: symbols
     uint32_t block;       // the current one
+    bool *vague;          // by access, see proof_eval_vague; NULL: not wanted
 };
 
 // Whether a launch is one that can be: see proof_eval.

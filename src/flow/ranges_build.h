@@ -99,7 +99,8 @@ bool ranges_plain_int(const struct ptx_form *f);
 // loop goes on if *pred holds, or, *holds false, if it does not. Returns false if there is none.
 bool ranges_exit(const struct ranges_build *b, uint32_t loop, uint32_t *at, uint32_t *pred, bool *holds);
 
-// A comparison that lets a loop go on: of a value that changes in the loop with one that does not.
+// A comparison that lets a loop go on: of a value that changes in the loop with one that does not, which a
+// round may compute anew.
 struct ranges_compare {
     uint32_t stmt, left;
     const struct ptx_operand *limit;
@@ -109,6 +110,9 @@ struct ranges_compare {
 // Understands the comparison that made a predicate, which lets the loop go on if it `holds`.
 bool ranges_compared(struct ranges_build *b, uint32_t loop, uint32_t pred, bool holds,
                      struct ranges_compare *t);
+
+// Emits what a comparison's limit is, and returns the instruction. Call it at the header of the loop.
+uint32_t ranges_limit(struct ranges_build *b, const struct ranges_compare *t);
 
 // --- ranges_carried.c --------------------------------------------------------------------------------------
 

@@ -323,9 +323,7 @@ uint32_t ranges_carried(struct ranges_build *b, uint32_t loop, uint32_t join)
         uint32_t from = ranges_extend(b, ranges_merge(b, join), bits, c.sign == 1);
         return ranges_emit(b, (struct proof_insn){.op = PROOF_SHRINKS, .a = from});
     }
-    uint32_t limit = c.test.limit->kind == PTX_REG
-                         ? ranges_node_of(b, ranges_read(b, c.test.stmt, c.test.limit->id), NULL)
-                         : ranges_const(b, c.test.limit->value);
+    uint32_t limit = ranges_limit(b, &c.test);
     return ranges_emit(b, (struct proof_insn){.op = PROOF_GROWS,
                                               .bits = (uint8_t)bits,
                                               .sign = c.test.sign,

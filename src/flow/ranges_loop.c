@@ -4,7 +4,7 @@
 // side, and that compares such a register, plus something fixed, with something fixed.
 #include "flow/ranges_build.h"
 
-enum { MOST_PARTS = 8, MOST_TESTS = 4 };
+enum { MOST_PARTS = 8, MOST_TESTS = 4, MOST_DEPTH = 6 };
 
 // A sum of fixed parts, which leads from a counter to a value, and the types through which it went.
 struct chain {
@@ -234,14 +234,33 @@ static bool relation_of(const struct ptx_form *f, uint8_t *relation)
 }
 
 static bool operand_fixed(const struct ranges_build *b, uint32_t loop, uint32_t stmt,
-                          const struct ptx_operand *o)
+                          const struct ptx_operand *o, unsigned depth);
+
+// Whether each round computes the value anew, and from fixed ones only, by arithmetic: a compiler does that
+// where it saves a register. ranges_limit emits such a value before the loop.
+static bool computed_anew(const struct ranges_build *b, uint32_t loop, uint32_t value, unsigned depth)
+{
+    const struct reach_value *v = &b->reach->value.items[value];
+    if (!depth || v->kind != REACH_DEF || v->partial || ranges_is_pred(b, value))
+        return false;
+    const struct ptx_stmt *s = &b->f->stmts[v->place];
+    if (s->guard != PTX_NONE || !ranges_understood(s) || s->operands[0].kind != PTX_REG)
+        return false;
+    for (unsigned i = 1; ptx_operand(s, i); i++)
+        if (!operand_fixed(b, loop, v->place, ptx_operand(s, i), depth - 1))
+            return false;
+    return true;
+}
+
+static bool operand_fixed(const struct ranges_build *b, uint32_t loop, uint32_t stmt,
+                          const struct ptx_operand *o, unsigned depth)
 {
     if (o->kind == PTX_IMM)
         return o->sub == PTX_IMM_INT;
     if (o->kind != PTX_REG || o->sub != PTX_SEL_NONE)
         return false;
     uint32_t v = ranges_read(b, stmt, o->id);
-    return v != REACH_NONE && ranges_fixed(b, loop, v);
+    return v != REACH_NONE && (ranges_fixed(b, loop, v) || computed_anew(b, loop, v, depth));
 }
 
 static uint8_t opposite(uint8_t relation)
@@ -271,7 +290,7 @@ bool ranges_compared(struct ranges_build *b, uint32_t loop, uint32_t pred, bool 
     t->bits = (uint8_t)ptx_type_bits((enum ptx_type)s->form->types[0]);
     t->sign = ptx_type_class((enum ptx_type)s->form->types[0]) == PTX_CLASS_SINT || t->relation == PROOF_EQ ||
               t->relation == PROOF_NE;
-    if (operand_fixed(b, loop, v->place, x)) {
+    if (operand_fixed(b, loop, v->place, x, MOST_DEPTH)) {
         const struct ptx_operand *swap = x;
         x = y;
         y = swap;
@@ -281,7 +300,7 @@ bool ranges_compared(struct ranges_build *b, uint32_t loop, uint32_t pred, bool 
         t->relation = opposite(t->relation);
     t->left = ranges_moving(b, loop, v->place, x);
     t->limit = y;
-    return t->left != REACH_NONE && operand_fixed(b, loop, v->place, y);
+    return t->left != REACH_NONE && operand_fixed(b, loop, v->place, y, MOST_DEPTH);
 }
 
 // Whether a comparison is one of a counter, by fixed steps.
@@ -426,16 +445,26 @@ static bool emit_counter(struct ranges_build *b, uint32_t loop, uint32_t join, s
     return true;
 }
 
+// Returns the instruction of a value, which is emitted here if it is one that rounds compute anew.
+static uint32_t early(struct ranges_build *b, uint32_t value, void *ctx)
+{
+    if (value == REACH_NONE || b->node[value] != PROOF_NONE || b->reach->value.items[value].kind != REACH_DEF)
+        return ranges_node_of(b, value, ctx);
+    return ranges_translate(b, value, early, ctx);
+}
+
+uint32_t ranges_limit(struct ranges_build *b, const struct ranges_compare *t)
+{
+    return t->limit->kind == PTX_REG ? early(b, ranges_read(b, t->stmt, t->limit->id), NULL)
+                                     : ranges_const(b, t->limit->value);
+}
+
 static bool emit_test(struct ranges_build *b, uint32_t loop, const struct test *t, struct proof_test *out)
 {
     struct counter c;
     if (!emit_counter(b, loop, t->left.from, &c))
         return false;
-    uint32_t limit;
-    if (t->of.limit->kind == PTX_REG)
-        limit = ranges_node_of(b, ranges_read(b, t->of.stmt, t->of.limit->id), NULL);
-    else
-        limit = ranges_const(b, t->of.limit->value);
+    uint32_t limit = ranges_limit(b, &t->of);
     *out = (struct proof_test){.start = emit_chain(b, c.init, &t->left),
                                .step = c.step,
                                .limit = ranges_extend(b, limit, t->of.bits, t->of.sign),

@@ -338,6 +338,15 @@ static uint32_t insert(struct source *x)
     return emit(x, PROOF_ADD, cleared, emit(x, PROOF_MUL, unit, take_field(x, from, 0, (unsigned)len)));
 }
 
+// bmsk.clamp: as many ones as the width says, moved up to the position. Like shl, it gives 0 above 31.
+static uint32_t mask(struct source *x)
+{
+    if (!ptx_form_has(x->s->form, PTX_MOD_CLAMP))
+        return opaque(x, PROOF_WHY_OPERATOR);
+    uint32_t end = emit_bits(x, PROOF_SHL, 32, number(x, 1), exact(x, 2, 32, false));
+    return emit_bits(x, PROOF_SHL, 32, emit(x, PROOF_SUB, end, number(x, 1)), exact(x, 1, 32, false));
+}
+
 // Three-input logic of which the table is one of two-input operations.
 static uint32_t lop3(struct source *x)
 {
@@ -611,6 +620,7 @@ static uint32_t translate_value(struct source *x)
     case PTX_OP_CLZ: return ranges_emit(x->b, (struct proof_insn){.op = PROOF_BETWEEN, .imm = bits});
     case PTX_OP_BFE: return extract(x);
     case PTX_OP_BFI: return insert(x);
+    case PTX_OP_BMSK: return mask(x);
     case PTX_OP_SHL: return emit_bits(x, PROOF_SHL, bits, operand(x, 1), exact(x, 2, 32, false));
     case PTX_OP_SHR: return emit_bits(x, PROOF_SHR, bits, exact(x, 1, bits, sign), exact(x, 2, 32, false));
     case PTX_OP_AND: return emit_bits(x, PROOF_AND, bits, operand(x, 1), operand(x, 2));

@@ -77,6 +77,27 @@ KPRIM struct kfind kfind_look(uint64_t heap, uint64_t address)
                       address - within + index * bytes + KLAYOUT_HEAD, bytes - KLAYOUT_HEAD - KLAYOUT_TAIL);
 }
 
+// Returns (address - base) << 32 | size of the live block of a slab that contains the address. 0: there is
+// none, or kfind_look knows better. Its loads may be answered from the nearest cache: they may miss a malloc
+// or free of another thread unless something has ordered that before the call.
+KPRIM uint64_t kfind_quick(uint64_t heap, uint64_t address)
+{
+    uint64_t offset = address - KSLAB_FIELD(heap, pool), bounds = KSLAB_FIELD(heap, bounds);
+    if (!bounds || offset >= (uint64_t)KSLAB_FIELD32(heap, chunks) * KLAYOUT_CHUNK)
+        return 0;
+    uint32_t within = offset % KLAYOUT_CHUNK, chunk = (uint32_t)(offset / KLAYOUT_CHUNK);
+    uint32_t what = kslab_what(kprim_get64(kslab_state(heap, chunk)));
+    if (!kslab_is_class(what))
+        return 0;
+    uint32_t bytes = kslab_size(what), index = within / bytes;
+    uint64_t word = kprim_get64(kfind_word(bounds, chunk, index));
+    uint64_t size = (word & KFIND_NUMBER) - 1, room = bytes - KLAYOUT_HEAD - KLAYOUT_TAIL;
+    uint64_t distance = (uint64_t)within - index * bytes - KLAYOUT_HEAD - KFIND_OFFSET(word);
+    size = size < room ? size : room;
+    bool live = (word & KFIND_NUMBER) && !(word & (KFIND_FREED | KFIND_BODY));
+    return live && distance < size ? distance << 32 | size : 0;
+}
+
 // Records a block that malloc is about to return, at place `index` of a chunk; runs: of so many chunks.
 // offset: of the block from its place, a multiple of 16 below KHEAP_ALIGN_MOST.
 KPRIM void kfind_set(uint64_t heap, uint32_t chunk, uint32_t index, uint64_t size, uint32_t offset,

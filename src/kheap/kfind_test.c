@@ -44,6 +44,11 @@ static void is_at(uint64_t address, uint64_t base, uint64_t size, bool freed)
     assert_int_equal(f.base, base);
     assert_int_equal(f.size, size);
     assert_int_equal(f.freed, freed);
+    // What is in a slab, and live, is found quickly too. An aligned block may be a run for its alignment.
+    uint64_t quick = kfind_quick(t.heap, address), room = KLAYOUT_SLAB_MOST - KLAYOUT_HEAD - KLAYOUT_TAIL;
+    bool inside = !freed && address - base < size;
+    if (quick || (inside && size + KHEAP_ALIGN_MOST <= room))
+        assert_int_equal(quick, inside && size <= room ? (address - base) << 32 | size : 0);
 }
 
 // At its ends, in the middle, and in every chunk that it touches.

@@ -214,24 +214,32 @@ const struct check_bounds *check_bounds_of(struct check_func *k, struct roots_of
 static const char lookup[] = LOOKUP("", "");
 // In a function whose address is taken, and in a kernel that kernels launch: kernels that are not checked may
 // call it too, even before the host has set the module's variable.
-static const char careful_lookup[] = LOOKUP("setp.ne.and.u64 %7, %6, 0, %7;\n",
-                                            "setp.ne.u64 %7, %3, 0;\nmov.u64 %1, 0;\nmov.u64 %2, 0;\n@%7 ");
+#define CAREFUL_LOOKUP                                                                                \
+    LOOKUP("setp.ne.and.u64 %7, %6, 0, %7;\n", "setp.ne.u64 %7, %3, 0;\nmov.u64 %1, 0;\nmov.u64 %2, " \
+                                               "0;\n@%7 ")
+static const char careful_lookup[] = CAREFUL_LOOKUP;
 _Static_assert(KCHECK_ADDRESS_BITS == 47 && KCHECK_CHUNK_BITS == 21 &&
                    offsetof(struct kcheck_module, records) == 8,
                "lookup has them");
 
-// What the lookup in the table leaves, if the pointer is in the heap of malloc in kernels: %0 pointer, %1
-// base, %2 size; %3 to %5 are scratch; %6: the module's variable; %7: the function that finds the block.
-static const char lookup_in_heap[] = "ld.const.u64 %3, [%6+32];\n"
-                                     "sub.u64 %3, %0, %3;\n"
-                                     "ld.const.u64 %4, [%6+40];\n"
-                                     "setp.lt.u64 %5, %3, %4;\n"
-                                     "@%5 call (%3), %7, (%0);\n"
-                                     "@%5 shr.u64 %4, %3, 32;\n"
-                                     "@%5 sub.u64 %1, %0, %4;\n"
-                                     "@%5 and.b64 %2, %3, 0xFFFFFFFF;\n";
+// Where kernels call malloc, a pointer into its heap is not looked up in the table, but by a call of the
+// function %9. What it does not find has no bounds.
+#define LOOKUP_WITH_HEAP(table)          \
+    "ld.const.u64 %3, [%8+32];\n"        \
+    "sub.u64 %3, %0, %3;\n"              \
+    "ld.const.u64 %6, [%8+40];\n"        \
+    "setp.lt.u64 %7, %3, %6;\n"          \
+    "@%7 bra HEAP;\n" table "bra END;\n" \
+    "HEAP:\n"                            \
+    "call (%3), %9, (%0);\n"             \
+    "shr.u64 %6, %3, 32;\n"              \
+    "sub.u64 %1, %0, %6;\n"              \
+    "and.b64 %2, %3, 0xFFFFFFFF;\n"      \
+    "END:\n"
+static const char lookup_with_heap[] = LOOKUP_WITH_HEAP(LOOKUP("", ""));
+static const char careful_lookup_with_heap[] = LOOKUP_WITH_HEAP(CAREFUL_LOOKUP);
 _Static_assert(offsetof(struct kcheck_module, heap) == 32 && offsetof(struct kcheck_module, heap_bytes) == 40,
-               "lookup_in_heap has them");
+               "lookup_with_heap has them");
 
 void check_set_limit(struct check_func *k, enum edit_place place, uint32_t at, uint32_t limit, uint32_t size,
                      uint32_t span)
@@ -252,12 +260,13 @@ static void set_limit(struct check_func *k, enum edit_place place, uint32_t at, 
 void check_lookup(struct check_func *k, enum edit_place place, uint32_t at, struct ptx_operand pointer,
                   uint32_t base, uint32_t size)
 {
-    PUT(k, place, at, k->in_place || k->child ? careful_lookup : lookup, pointer, edit_reg(base),
-        edit_reg(size), edit_reg(k->word), edit_reg(k->x), edit_reg(k->slot), edit_reg(k->first),
-        edit_reg(k->ok), edit_sym(k->k->variable));
-    if (k->k->find != PTX_NONE)
-        PUT(k, place, at, lookup_in_heap, pointer, edit_reg(base), edit_reg(size), edit_reg(k->word),
-            edit_reg(k->first), edit_reg(k->ok), edit_sym(k->k->variable), edit_sym(k->k->find));
+    bool heap = k->k->find != PTX_NONE, careful = k->in_place || k->child;
+    const char *text = heap      ? careful ? careful_lookup_with_heap : lookup_with_heap
+                       : careful ? careful_lookup
+                                 : lookup;
+    PUT(k, place, at, text, pointer, edit_reg(base), edit_reg(size), edit_reg(k->word), edit_reg(k->x),
+        edit_reg(k->slot), edit_reg(k->first), edit_reg(k->ok), edit_sym(k->k->variable),
+        edit_sym(k->k->find));
 }
 
 void check_set_bounds(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,

@@ -15,19 +15,41 @@
 
 // --- a usual launch ----------------------------------------------------------------------------------------
 
-enum { USUAL_SCALAR = 1024, SMALL_SCALAR = 8, USUAL_SHARED = 16 << 10 };
+enum { SMALL_SCALAR = 8, USUAL_SHARED = 16 << 10 };
 #define USUAL_POINTER 0x500000000000ull  // of the first parameter ...
 #define USUAL_DISTANCE (1ull << 36)      // ... and how far the next one is from it
 
-// Fills the parameters that the proof reads: pointers to buffers far from each other, and numbers.
-static void usual_params(const struct proof *p, uint64_t scalar, char *params)
+// The numbers among the parameters of a launch that is tried. The number of elements is often the first one
+// or the last one, and another one is where the launch begins.
+struct usual {
+    uint32_t first, last, others;
+};
+static const struct usual small = {SMALL_SCALAR, SMALL_SCALAR, SMALL_SCALAR};
+static const struct usual launches[] = {{1024, 1024, 1024}, {1 << 20, 1 << 20, 1 << 20},
+                                        {0, 1 << 20, 0},    {1 << 20, 0, 0},
+                                        {0, 1000, 0},       {1000, 0, 0}};
+enum { LAUNCHES = sizeof launches / sizeof *launches };
+
+static bool is_scalar(const struct proof *p, const struct proof_insn *insn)
 {
+    return insn->op == PROOF_PARAM && (insn->a == PROOF_NONE || !p->roots[insn->a].strong);
+}
+
+// Fills the parameters that the proof reads: pointers to buffers far from each other, and numbers.
+static void usual_params(const struct proof *p, const struct usual *usual, char *params)
+{
+    int64_t first = INT64_MAX, last = -1;
     for (uint32_t i = 0; i < p->head->ninsns; i++) {
         const struct proof_insn *insn = &p->insns[i];
-        uint64_t value = scalar;
+        first = is_scalar(p, insn) && insn->imm < first ? insn->imm : first;
+        last = is_scalar(p, insn) && insn->imm > last ? insn->imm : last;
+    }
+    for (uint32_t i = 0; i < p->head->ninsns; i++) {
+        const struct proof_insn *insn = &p->insns[i];
+        uint64_t value = insn->imm == last ? usual->last : insn->imm == first ? usual->first : usual->others;
         if (insn->op != PROOF_PARAM)
             continue;
-        if (insn->a != PROOF_NONE && p->roots[insn->a].strong)
+        if (!is_scalar(p, insn))
             value = USUAL_POINTER + insn->a * USUAL_DISTANCE;
         memcpy(params + insn->imm, &value, insn->bits / 8);
     }
@@ -40,8 +62,9 @@ static bool may_depend(enum proof_reason reason)
            reason == PROOF_WHY_PRODUCT || reason == PROOF_WHY_BITS;
 }
 
-// Evaluates the proof for a usual launch, with one value for all numbers. Returns 0 or a negative code.
-static int try_usual(struct check_proof *p, uint64_t scalar, struct proof_bound *bounds)
+// Evaluates the proof for a usual launch. vague: of proof_eval_vague. Returns 0 or a negative code.
+static int try_usual(struct check_proof *p, const struct usual *usual, struct proof_bound *bounds,
+                     bool *vague)
 {
     const struct proof *proof = &p->ranges->proof;
     struct proof_launch launch = {.grid = {8, 8, 4},
@@ -53,9 +76,9 @@ static int try_usual(struct check_proof *p, uint64_t scalar, struct proof_bound 
     if (!params || !work)
         return -ENOMEM;
     memset(params, 0, proof->head->params + 8u);
-    usual_params(proof, scalar, params);
+    usual_params(proof, usual, params);
     launch.params = params;
-    return proof_eval(proof, &launch, work, bounds, NULL);
+    return proof_eval_vague(proof, &launch, work, bounds, vague);
 }
 
 static bool has_variable(const struct proof *p, const struct proof_bound *bound)
@@ -194,6 +217,57 @@ static int keep_proof(struct check_func *k, struct pass_check_kernel *row)
     return 0;
 }
 
+// What the launches that were tried say of an access.
+enum { UNREACHED, PROMISING, DOUBTFUL };
+
+// Tries a launch, for the accesses that no launch before has reached or found doubtful. Returns 0 or a
+// negative code.
+static int try_launch(struct check_proof *p, const struct usual *usual, struct proof_bound *bounds,
+                      bool *vague, uint8_t *seen)
+{
+    int err = try_usual(p, usual, bounds, vague);
+    for (uint32_t i = 0; i < p->ranges->proof.head->naccesses && !err; i++) {
+        bool promising = is_promising(&p->ranges->proof, &bounds[i]) && !vague[i];
+        if (seen[i] != UNREACHED || bounds[i].verdict == PROOF_UNREACHABLE)
+            continue;
+        seen[i] = promising ? PROMISING : DOUBTFUL;
+        p->powers[i] = bounds[i].power;
+    }
+    return err;
+}
+
+static bool any_is(const struct check_proof *p, const uint8_t *seen, uint8_t what)
+{
+    return memchr(seen, what, p->ranges->proof.head->naccesses);
+}
+
+// Chooses what a proof may cover. What no launch has reached is covered if all else is: then there need not
+// be a rest variant.
+static int try_launches(struct check_proof *p, struct proof_bound *bounds)
+{
+    uint32_t n = p->ranges->proof.head->naccesses;
+    bool *vague = ARENA_ARRAY(&p->arena, bool, n + 1u);
+    uint8_t *seen = ARENA_ARRAY(&p->arena, uint8_t, n + 1u);
+    if (!vague || !seen)
+        return -ENOMEM;
+    memset(seen, UNREACHED, n + 1u);
+    memset(p->powers, 0, n + 1u);
+    int err = try_launch(p, &launches[0], bounds, vague, seen);
+    p->depends = !err;
+    for (uint32_t i = 0; i < n; i++)
+        p->depends &= bounds[i].verdict != PROOF_UNKNOWN || may_depend((enum proof_reason)bounds[i].reason);
+    for (unsigned i = 1; i < LAUNCHES && !err && any_is(p, seen, UNREACHED); i++)
+        err = try_launch(p, &launches[i], bounds, vague, seen);
+    uint8_t least = any_is(p, seen, DOUBTFUL) ? PROMISING : UNREACHED;
+    for (uint32_t i = 0; i < n; i++)
+        p->may_cover[i] = !err && seen[i] != DOUBTFUL && seen[i] >= least;
+    // A number may be the length of what is in a variable, as of a pattern in constant memory.
+    if (!err && !try_usual(p, &small, bounds, vague))
+        for (uint32_t i = 0; i < n; i++)
+            p->may_cover[i] |= is_in_variable(&p->ranges->proof, &bounds[i]);
+    return err == -ENOMEM ? err : 0;
+}
+
 int check_prove_look(struct flow *flow, struct check_proof *p)
 {
     uint32_t nstmts = flow->f->nstmts;
@@ -212,18 +286,7 @@ int check_prove_look(struct flow *flow, struct check_proof *p)
     memset(p->access_at, 0xFF, (nstmts + 1u) * sizeof *p->access_at);
     for (uint32_t i = n; i > 0; i--)
         p->access_at[p->ranges->proof.accesses[i - 1].stmt] = i - 1;
-    err = try_usual(p, USUAL_SCALAR, bounds);
-    p->depends = !err;
-    for (uint32_t i = 0; i < n; i++) {
-        p->powers[i] = bounds[i].power;
-        p->may_cover[i] = !err && is_promising(&p->ranges->proof, &bounds[i]);
-        p->depends &= bounds[i].verdict != PROOF_UNKNOWN || may_depend((enum proof_reason)bounds[i].reason);
-    }
-    // A number may be the length of what is in a variable, as of a pattern in constant memory.
-    if (!err && !try_usual(p, SMALL_SCALAR, bounds))
-        for (uint32_t i = 0; i < n; i++)
-            p->may_cover[i] |= is_in_variable(&p->ranges->proof, &bounds[i]);
-    return err == -ENOMEM ? err : 0;
+    return try_launches(p, bounds);
 }
 
 int check_prove(struct check_func *k, struct pass_check_kernel *row)

@@ -37,6 +37,29 @@ __global__ void tile(float *x, int n)
     x[threadIdx.x] = part[n - 1 - threadIdx.x];
 }
 
+// Of the last tile the number of elements comes from shared memory.
+__global__ void last_tile(float *x, float *first, int n)
+{
+    __shared__ int left;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    first[threadIdx.x] = 1;
+    if (!threadIdx.x)
+        left = n - blockIdx.x * blockDim.x;
+    __syncthreads();
+    if ((int)threadIdx.x < left)
+        x[i] = 1;
+}
+
+// Scatters whole tiles, of which launches with few elements have none.
+__global__ void whole_tiles(float *to, const int *index, int start, int n)
+{
+    int begin = (start + blockIdx.x) * 64, i = begin + threadIdx.x;
+    if (n - begin >= 64)
+        to[index[i]] = 1;
+    else if (i < n)
+        to[i] = 1;
+}
+
 __global__ void four(float4 *to, float f)
 {
     to[threadIdx.x] = make_float4(f, f, f, f);
@@ -185,6 +208,27 @@ static void in_part(bool bad)
     wait();
 }
 
+static void by_memory(bool bad)
+{
+    float *x = take<float>(300), *first = take<float>(256);
+    last_tile<<<2, 256>>>(x, first, 300);
+    last_tile<<<2, 256>>>(x, first, 300 + bad);
+    wait();
+}
+
+static void whole_tile(bool bad)
+{
+    float *to = take<float>(128);
+    int *index = take<int>(128), far = 128;
+    NEED(cudaMemset(index, 0, 128 * sizeof *index));
+    whole_tiles<<<2, 64>>>(to, index, 0, 128);
+    wait();
+    if (bad)
+        NEED(cudaMemcpy(index + 17, &far, sizeof far, cudaMemcpyHostToDevice));
+    whole_tiles<<<2, 64>>>(to, index, 0, 128);
+    wait();
+}
+
 static void shared_bytes(bool bad)
 {
     float *x = take<float>(128);
@@ -306,6 +350,8 @@ static const struct check_case cases[] = {
     {"shape", shape, "heap-buffer-overflow 2 0"},
     {"interior", interior, "heap-buffer-overflow 2 0"},
     {"in_part", in_part, "heap-buffer-overflow 0 2"},
+    {"by_memory", by_memory, "heap-buffer-overflow 0 2"},
+    {"whole_tile", whole_tile, "heap-buffer-overflow 0 2"},
     {"shared_bytes", shared_bytes, "shared-buffer-overflow 2 0"},
     {"misaligned", misaligned, "misaligned-address 2 0"},
     {"stride", stride, "misaligned-address 2 0"},

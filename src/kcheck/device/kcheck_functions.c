@@ -20,6 +20,9 @@ uint64_t moat_check_bounds(uint64_t pointer);
 __attribute__((weak)) uint64_t moat_check_bounds(uint64_t pointer)
 {
     struct kcheck_module m = __moat_check_module;
+    uint64_t quick = kfind_quick(m.heap, pointer);
+    if (quick)
+        return quick;
     struct kcheck_block b = kcheck_judge_find(&m, pointer);
     return kcheck_judge_is_live(b) && !(b.size >> 32) ? (pointer - b.base) << 32 | b.size : 0;
 }
