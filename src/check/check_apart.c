@@ -49,28 +49,32 @@ bool check_apart_has(const void *owner)
 
 // --- attributes --------------------------------------------------------------------------------------------
 
-static bool attribute(const void *handle, enum kernels_kind kind, CUfunction_attribute what, int *value)
+// The attributes of a library's kernel are those for one device.
+static bool attribute_on(const void *handle, enum kernels_kind kind, CUfunction_attribute what,
+                         CUdevice device, int *value)
 {
     const struct driver *d = &guard.real;
-    CUdevice device;
     if (kind == KERNELS_FUNCTION)
         return d->cuFuncGetAttribute && !d->cuFuncGetAttribute(value, what, (CUfunction)handle);
-    return d->cuKernelGetAttribute && !d->cuCtxGetDevice(&device) &&
-           !d->cuKernelGetAttribute(value, what, (CUkernel)handle, device);
+    return d->cuKernelGetAttribute && !d->cuKernelGetAttribute(value, what, (CUkernel)handle, device);
 }
 
-static void set_attribute(const void *handle, enum kernels_kind kind, CUfunction_attribute what, int value)
+static bool attribute(const void *handle, enum kernels_kind kind, CUfunction_attribute what, int *value)
 {
-    const struct driver *d = &guard.real;
     CUdevice device;
-    if (kind == KERNELS_FUNCTION)
-        d->cuFuncSetAttribute((CUfunction)handle, what, value);
-    else if (!d->cuCtxGetDevice(&device))
-        d->cuKernelSetAttribute(what, value, (CUkernel)handle, device);
+    return !guard.real.cuCtxGetDevice(&device) && attribute_on(handle, kind, what, device, value);
 }
 
-// What the program has set in its kernel holds for the variant.
-static void copy_attributes(const void *from, const void *to, enum kernels_kind kind)
+static void set_attribute(const void *handle, enum kernels_kind kind, CUfunction_attribute what,
+                          CUdevice device, int value)
+{
+    if (kind == KERNELS_FUNCTION)
+        guard.real.cuFuncSetAttribute((CUfunction)handle, what, value);
+    else
+        guard.real.cuKernelSetAttribute(what, value, (CUkernel)handle, device);
+}
+
+static void copy_for_device(const void *from, const void *to, enum kernels_kind kind, CUdevice device)
 {
     static const CUfunction_attribute all[] = {CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
@@ -81,8 +85,26 @@ static void copy_attributes(const void *from, const void *to, enum kernels_kind 
                                                CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE};
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
         int own = 0, value = 0;
-        if (attribute(from, kind, all[i], &own) && attribute(to, kind, all[i], &value) && own != value)
-            set_attribute(to, kind, all[i], own);
+        if (attribute_on(from, kind, all[i], device, &own) &&
+            attribute_on(to, kind, all[i], device, &value) && own != value)
+            set_attribute(to, kind, all[i], device, own);
+    }
+}
+
+// What the program has set in its kernel holds for the variant, on all devices that it uses.
+static void copy_attributes(const void *from, const void *to, enum kernels_kind kind)
+{
+    CUdevice here = -1;
+    int n = 0;
+    guard.real.cuCtxGetDevice(&here);
+    copy_for_device(from, to, kind, here);
+    if (kind != KERNELS_KERNEL || guard.real.cuDeviceGetCount(&n) || !guard.real.cuDevicePrimaryCtxGetState)
+        return;
+    for (CUdevice device = 0; device < n; device++) {
+        unsigned flags;
+        int active = 0;
+        if (device != here && !guard.real.cuDevicePrimaryCtxGetState(device, &flags, &active) && active)
+            copy_for_device(from, to, kind, device);
     }
 }
 
@@ -251,6 +273,17 @@ static const void *variant_of(const struct check_kernel *k, bool rest)
     return rest ? k->rest.handle : k->full.handle;
 }
 
+// Makes the context current in which the variant of a kernel is made: that of its module, or of the function
+// that a library has in a context. For the kernel of a library it is any: what is current remains. Programs
+// ask for attributes, and set them, whatever is current. Returns false if there is none.
+static bool enter(const void *handle, enum kernels_kind kind, const struct modules_row *of, bool *pushed)
+{
+    CUcontext in = of->context ? of->context : kind == KERNELS_KERNEL ? NULL : kernels_context(handle);
+    CUcontext now = context_current_owner();
+    *pushed = in && in != now && !guard.real.cuCtxPushCurrent_v2(in);
+    return in && in != now ? *pushed : now != NULL;
+}
+
 // Makes the variant for a launch, or any launch if l is NULL.
 static const struct check_kernel *want_for(const void *handle, const struct check_kernel *k, bool rest,
                                            const struct launch_call *l)
@@ -261,11 +294,16 @@ static const struct check_kernel *want_for(const void *handle, const struct chec
     const struct check_kernel *now = check_kernel_of(handle);  // another thread may have been first
     k = now && now->checks == k->checks ? now : k;
     const void *variant = variant_of(k, rest);
-    unsigned registers = !variant                                      ? registers_of(handle, kind)
-                         : l && !launch_call_fits_together(l, variant) ? registers_together(l, variant, kind)
-                                                                       : 0;
-    if (of && of->later && (!variant || registers))
-        k = want(handle, k, rest, of, registers, variant ? l : NULL);
+    bool pushed = false;
+    if (of && of->later && enter(handle, kind, of, &pushed)) {
+        unsigned registers = !variant ? registers_of(handle, kind)
+                             : l && !launch_call_fits_together(l, variant)
+                                 ? registers_together(l, variant, kind)
+                                 : 0;
+        if (!variant || registers)
+            k = want(handle, k, rest, of, registers, variant ? l : NULL);
+        context_leave(pushed);
+    }
     modules_release(of);
     return k;
 }

@@ -16,8 +16,8 @@
 bool check_apart_has(const void *owner);
 
 // Returns what is known of a program's kernel after its variant, the rest or the full one, was made if it is
-// one that is made when it is wanted. The variant has no handle if that failed, which is reported once. Call
-// it in the context of the launch, also while a stream is being captured.
+// one that is made when it is wanted. The variant has no handle if that failed, which is reported once, or if
+// it is a library's and no context is current. Call it in any context, also while a stream is being captured.
 const struct check_kernel *check_apart_want(const void *handle, const struct check_kernel *k, bool rest);
 
 // The same for a cooperative launch, after check_apart_want: if not all of its blocks can run at once with

@@ -181,9 +181,23 @@ void check_launch_function_of(CUfunction function, CUkernel kernel)
     keep(function, KERNELS_FUNCTION, k ? atomic_load_explicit(&k->owner, memory_order_acquire) : NULL, &like);
 }
 
+// A kernel of a library and its function in a context are one kernel for the driver: what is set in one holds
+// for the other, so each gets the variants that the other has. Returns what is known of `handle` then.
+static const struct check_kernel *share_variants(const void *handle, const struct check_kernel *c,
+                                                 const struct check_kernel *other)
+{
+    if (other && c->apart && other->full.handle)
+        c = check_apart_want(handle, c, false);
+    if (other && c->apart && other->rest.handle)
+        c = check_apart_want(handle, c, true);
+    return c;
+}
+
 const void *check_launch_variant(const void *handle, unsigned n)
 {
     const struct check_kernel *c = check_kernel_of(handle);
+    if (c && c->of && !n)
+        c = share_variants(handle, c, check_kernel_of(c->of));
     // A kernel that is always checked will need its variant.
     if (c && !c->full.handle && !n && !pass_check_may_be_bare(c->checks->proved))
         c = check_apart_want(handle, c, pass_check_has_rest(c->checks->proved));
@@ -427,13 +441,22 @@ struct launching {
     uint64_t number;  // of the launch, as note_launch gave it; 0: none yet
 };
 
-// Launches a variant in place of the kernel, by the buffers' bounds. Returns false if it does not fit.
-static bool launch_variant(struct launching *w, bool rest)
+// Returns what is known of the kernel after the variant was made, if it is one that is made when wanted.
+static const struct check_kernel *with_variant(const struct launching *w, bool rest)
 {
     const struct check_kernel *k = check_apart_want(w->l->function, w->kernel, rest);
     if (launch_call_is_cooperative(w->l))
         k = check_apart_want_together(w->l, k, rest);
-    w->kernel = k;
+    const struct check_kernel *of = k->of && k != w->kernel ? check_kernel_of(k->of) : NULL;
+    if (of)
+        share_variants(k->of, of, k);
+    return k;
+}
+
+// Launches a variant in place of the kernel, by the buffers' bounds. Returns false if it does not fit.
+static bool launch_variant(struct launching *w, bool rest)
+{
+    const struct check_kernel *k = w->kernel = with_variant(w, rest);
     const struct check_variant *v = rest ? &k->rest : &k->full;
     const struct pass_check_variant *about = rest ? &k->checks->rest : &k->checks->full;
     struct check_hidden hidden;

@@ -170,6 +170,15 @@ void kernels_context_ends(CUcontext context, bool ends)
     lock_give(&lock);
 }
 
+CUcontext kernels_context(const void *handle)
+{
+    const struct kernel *k = handle ? kernels_find(handle) : NULL;
+    lock_take(&lock);
+    CUcontext context = k ? k->context : NULL;
+    lock_give(&lock);
+    return context;
+}
+
 uint64_t kernels_found_so_far(void)
 {
     return atomic_load_explicit(&found, memory_order_relaxed);

@@ -98,6 +98,8 @@ struct kernel *kernels_get(const void *handle);
 // whose name and owner can be the former one's.
 void kernels_owner_ends(const void *owner, bool ends);
 void kernels_context_ends(CUcontext context, bool ends);
+// Returns the context that a function ends with, never a green one; NULL: unknown, or a CUkernel.
+CUcontext kernels_context(const void *handle);
 // Returns how many kernels were found so far. Taken before the driver unloads a module or library, for
 // kernels_owner_gone.
 uint64_t kernels_found_so_far(void);

@@ -49,6 +49,14 @@ enum { N = 256, BYTES = N * 4, THREADS = 4 };
     "ld.shared.u32 %r4, [%r3];\n"                                                                      \
     "mul.wide.s32 %rd4, %r1, 4;\nadd.s64 %rd5, %rd0, %rd4;\nst.global.u32 [%rd5], %r4;\nret;\n}\n"
 
+// As scatter, where a function stores: then no proof covers any launch.
+#define CALLS                                                                                         \
+    ".func put(.reg .b64 p, .reg .b32 x)\n{\nst.global.u32 [p], x;\nret;\n}\n"                        \
+    ".visible .entry calls(.param .u64 a, .param .u64 idx)\n{\n.reg .b64 %rd<6>;\n.reg .b32 %r<3>;\n" \
+    "ld.param.u64 %rd0, [a];\nld.param.u64 %rd1, [idx];\nmov.u32 %r0, %tid.x;\n"                      \
+    "mul.wide.u32 %rd2, %r0, 4;\nadd.s64 %rd3, %rd1, %rd2;\nld.global.s32 %r1, [%rd3];\n"             \
+    "mul.wide.s32 %rd4, %r1, 4;\nadd.s64 %rd5, %rd0, %rd4;\ncall put, (%rd5, %r0);\nret;\n}\n"
+
 // As scatter, with many registers in use: 64-bit elements of idx, which make no difference.
 #define LOAD(n, at) "ld.global.u64 %x" #n ", [%rd1+" #at "];\n"
 #define AND(n) "and.b64 %x0, %x0, %x" #n ";\n"
@@ -62,6 +70,15 @@ enum { N = 256, BYTES = N * 4, THREADS = 4 };
                      1) AND(2) AND(3) AND(4) AND(5) AND(6)                                                  \
                      AND(7) "and.b64 %x0, %x0, 0;\ncvt.u32.u64 %r1, %x0;\nadd.s32 %r0, %r0, %r1;\n"         \
                             "st.global.u32 [%rd5], %r0;\nret;\n}\n"
+
+// As scatter, of the size of the block's cluster.
+#define CLUSTERED                                                                                         \
+    ".version 7.8\n.target sm_90\n.address_size 64\n"                                                     \
+    ".visible .entry clustered(.param .u64 a, .param .u64 idx)\n{\n.reg .b64 %rd<6>;\n.reg .b32 %r<4>;\n" \
+    "ld.param.u64 %rd0, [a];\nld.param.u64 %rd1, [idx];\nmov.u32 %r0, %tid.x;\n"                          \
+    "mov.u32 %r2, %cluster_nctaid.x;\n"                                                                   \
+    "mul.wide.u32 %rd2, %r0, 4;\nadd.s64 %rd3, %rd1, %rd2;\nld.global.s32 %r1, [%rd3];\n"                 \
+    "mul.wide.s32 %rd4, %r1, 4;\nadd.s64 %rd5, %rd0, %rd4;\nst.global.u32 [%rd5], %r2;\nret;\n}\n"
 
 #define NEED(call)                                           \
     do {                                                     \
@@ -263,6 +280,173 @@ static void captured(void)
     is_backwards(a);
 }
 
+// One warp, for which the driver's usual limit of shared memory is enough.
+static void small(CUfunction f, CUdeviceptr a, CUdeviceptr idx)
+{
+    NEED(d.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 32 * 256, NULL, (void *[]){&a, &idx}, NULL));
+    NEED(d.cuCtxSynchronize());
+}
+
+// The same where the kernel has other handles too, and for what is set after the variant was made.
+static void attributes_later(void)
+{
+    const CUfunction_attribute room = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    CUdeviceptr a = buffer(), idx = buffer();
+    CUlibrary library;
+    CUkernel kernel;
+    // Launched before by neither, by one or the other; set in one or the other; launched by both in turn.
+    for (int i = 0; i < 12; i++) {
+        int first = i % 3, set = i / 3 % 2, then = i / 6;
+        CUfunction f;
+        NEED(d.cuLibraryLoadData(&library, HEAD SHARED, NULL, NULL, 0, NULL, NULL, 0));
+        NEED(d.cuLibraryGetKernel(&kernel, library, "far"));
+        NEED(d.cuKernelGetFunction(&f, kernel));
+        if (first)
+            small(first == 1 ? f : (CUfunction)kernel, a, idx);
+        if (set)
+            NEED(d.cuFuncSetAttribute(f, room, N * 256));
+        else
+            NEED(d.cuKernelSetAttribute(room, N * 256, kernel, 0));
+        scatter(then ? f : (CUfunction)kernel, N * 256);
+        scatter(then ? (CUfunction)kernel : f, N * 256);
+        NEED(d.cuLibraryUnload(library));
+    }
+}
+
+// Blocks come in clusters of the size that the program has set, as every thread finds out.
+static void clusters(void)
+{
+    CUfunction f = function(load(CLUSTERED), "clustered");
+    CUdeviceptr a = buffer(), idx = indices(0);
+    int got[N], major = 0;
+    NEED(d.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+    NEED(d.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2));
+    NEED(d.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, 1));
+    NEED(d.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, 1));
+    NEED(d.cuLaunchKernel(f, 4, 1, 1, N, 1, 1, 0, NULL, (void *[]){&a, &idx}, NULL));
+    NEED(d.cuMemcpyDtoH_v2(got, a, BYTES));
+    for (int i = 0; i < N; i++)
+        if (got[i] != 2 && !(bad && i == N - 8)) {
+            printf("a[%d] is %d\n", i, got[i]);
+            exit(3);
+        }
+}
+
+// The variant of a kernel that no proof can spare is made when the program asks for an attribute: in the
+// kernel's own context, whatever is current.
+static void elsewhere(void)
+{
+    CUcontext own, other;
+    CUfunction f = function(load(HEAD CALLS), "calls"), g = function(load(HEAD CALLS), "calls"), h;
+    CUlibrary library, second;
+    CUkernel kernel, other_kernel;
+    int most;
+    NEED(d.cuLibraryLoadData(&library, HEAD CALLS, NULL, NULL, 0, NULL, NULL, 0));
+    NEED(d.cuLibraryGetKernel(&kernel, library, "calls"));
+    NEED(d.cuLibraryLoadData(&second, HEAD CALLS, NULL, NULL, 0, NULL, NULL, 0));
+    NEED(d.cuLibraryGetKernel(&other_kernel, second, "calls"));
+    NEED(d.cuKernelGetFunction(&h, other_kernel));
+    NEED(d.cuCtxGetCurrent(&own));
+    NEED(d.cuCtxCreate_v2(&other, 0, 0));
+    // What the driver answers here is not the test's concern.
+    d.cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f);
+    d.cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, h);
+    NEED(d.cuCtxSetCurrent(NULL));
+    d.cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, g);
+    d.cuKernelGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel, 0);
+    NEED(d.cuCtxDestroy_v2(other));
+    NEED(d.cuCtxSetCurrent(own));
+    scatter(f, 0);
+    scatter(g, 0);
+    scatter(h, 0);
+    scatter((CUfunction)kernel, 0);
+}
+
+// A library that is loaded before there is a context is compiled in each one: its variants are in it.
+static void early(void)
+{
+    CUlibrary library;
+    CUkernel kernel;
+    CUcontext own;
+    NEED(d.cuCtxGetCurrent(&own));
+    NEED(d.cuCtxSetCurrent(NULL));
+    NEED(d.cuLibraryLoadData(&library, HEAD KERNELS, NULL, NULL, 0, NULL, NULL, 0));
+    NEED(d.cuLibraryGetKernel(&kernel, library, "scatter"));
+    NEED(d.cuCtxSetCurrent(own));
+    scatter((CUfunction)kernel, 0);
+}
+
+// A library outlives the device's reset, its functions do not.
+static void reset(void)
+{
+    CUlibrary library;
+    CUkernel kernel;
+    CUfunction f;
+    CUcontext own;
+    NEED(d.cuLibraryLoadData(&library, HEAD KERNELS, NULL, NULL, 0, NULL, NULL, 0));
+    NEED(d.cuLibraryGetKernel(&kernel, library, "scatter"));
+    for (int i = 0; i < 3; i++) {
+        NEED(d.cuDevicePrimaryCtxRetain(&own, 0));
+        NEED(d.cuCtxSetCurrent(own));
+        NEED(d.cuKernelGetFunction(&f, kernel));
+        scatter(f, 0);
+        scatter((CUfunction)kernel, 0);
+        scatter(function(load(HEAD KERNELS), "scatter"), 0);
+        if (i < 2)
+            NEED(d.cuDevicePrimaryCtxReset_v2(0));
+    }
+}
+
+// A module in each device, and libraries in all; what is set in a kernel is set for each device.
+static void devices(void)
+{
+    CUlibrary library, other;
+    CUkernel kernel, far;
+    CUcontext own[16];
+    int n;
+    NEED(d.cuDeviceGetCount(&n));
+    n = n < 16 ? n : 16;
+    NEED(d.cuLibraryLoadData(&library, HEAD VARIABLES, NULL, NULL, 0, NULL, NULL, 0));
+    NEED(d.cuLibraryGetKernel(&kernel, library, "adds"));
+    NEED(d.cuLibraryLoadData(&other, HEAD SHARED, NULL, NULL, 0, NULL, NULL, 0));
+    NEED(d.cuLibraryGetKernel(&far, other, "far"));
+    for (int i = 0; i < n; i++) {
+        NEED(d.cuDevicePrimaryCtxRetain(&own[i], i));
+        NEED(d.cuCtxSetCurrent(own[i]));
+        NEED(d.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, N * 256, far, i));
+    }
+    for (int i = 0; i < n; i++) {
+        CUdeviceptr sums, factor;
+        size_t size;
+        NEED(d.cuCtxSetCurrent(own[i]));
+        scatter(function(load(HEAD KERNELS), "scatter"), 0);
+        scatter((CUfunction)far, N * 256);
+        NEED(d.cuLibraryGetGlobal(&sums, &size, library, "sums"));
+        NEED(d.cuLibraryGetGlobal(&factor, &size, library, "factor"));
+        add((CUfunction)kernel, sums, factor);
+        beyond = N;
+    }
+}
+
+// The first launch that needs the variant is beside a capture, which forbids much to every thread.
+static void beside(void)
+{
+    CUmodule m = load(HEAD KERNELS);
+    CUfunction f = function(m, "scatter"), g = function(m, "regular");
+    CUdeviceptr a = buffer(), b = buffer(), idx = indices(0);
+    CUstream s, other;
+    CUgraph graph;
+    NEED(d.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    NEED(d.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    NEED(d.cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    launch(g, 0, s, (void *[]){&b});
+    launch(f, 0, other, (void *[]){&a, &idx});
+    launch(g, 0, s, (void *[]){&b});
+    NEED(d.cuStreamEndCapture(s, &graph));
+    NEED(d.cuStreamSynchronize(other));
+    is_backwards(a);
+}
+
 // As many blocks as can run at once of the program's kernel, which needs fewer registers than its variant.
 static void together(void)
 {
@@ -304,10 +488,12 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"regular", regular}, {"unproved", unproved},       {"indirect", indirect},
-                 {"file", from_file},  {"variables", add_in_module}, {"library", in_library},
-                 {"again", again},     {"attributes", attributes},   {"captured", captured},
-                 {"threads", threads}, {"together", together}};
+    } cases[] = {{"regular", regular},   {"unproved", unproved},       {"indirect", indirect},
+                 {"file", from_file},    {"variables", add_in_module}, {"library", in_library},
+                 {"again", again},       {"attributes", attributes},   {"captured", captured},
+                 {"threads", threads},   {"together", together},       {"later", attributes_later},
+                 {"clusters", clusters}, {"elsewhere", elsewhere},     {"early", early},
+                 {"reset", reset},       {"devices", devices},         {"beside", beside}};
     if (argc < 3)
         return 2;
     bad = !strcmp(argv[2], "bad");

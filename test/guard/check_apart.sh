@@ -56,8 +56,28 @@ library 1 1 global-buffer-overflow
 again 10 10 -
 attributes 1 1 heap-buffer-overflow
 captured 1 2 heap-buffer-overflow
+beside 1 2 heap-buffer-overflow
 threads 1 1 heap-buffer-overflow
+later 12 12 heap-buffer-overflow
+clusters 1 1 heap-buffer-overflow
+elsewhere 4 4 heap-buffer-overflow
+early 0 0 heap-buffer-overflow
+reset 4 4 heap-buffer-overflow
 CASES
+# On all devices there are. A variant of a module is of one, that of a library of all.
+[ "${GUARD_DEVICE:-cpu}" = gpu ] || device+=(--cpu-devices=2)
+run good devices --check-variants=apart
+[ "$status $found" = '0 ' ] && { [ "${GUARD_DEVICE:-cpu}" = gpu ] || [ "$apart $made" = '4 4' ]; }
+verdict $? 'good devices'
+run bad devices --check-variants=apart
+apart_found=$found
+[ $status = 97 ] && [[ $found == *heap-buffer-overflow*global-buffer-overflow* ]] &&
+    { [ "${GUARD_DEVICE:-cpu}" = gpu ] || grep -q 'report 1 was seen 2 times' "$T/log"; }
+verdict $? 'bad devices'
+run bad devices --check-variants=together
+[ "$status $found" = "97 $apart_found" ]
+verdict $? 'bad devices, together'
+device=("--device=${GUARD_DEVICE:-cpu}")
 # Blocks that have to run at once: if the variant uses too many registers for that, another one is made, which
 # uses fewer. The CPU device's variant does, by its estimate.
 unchecked() { grep -q '^ *kernel launches not checked' "$T/log"; }
