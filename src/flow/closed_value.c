@@ -370,6 +370,34 @@ static struct poly either(struct closed_build *b, unsigned op, struct poly x, st
     return closed_within(b, number(b, 0), number(b, ones));
 }
 
+static void tie(struct closed_build *b, struct poly made, struct poly f)
+{
+    if (made.n != 1 || b->failed || !b->terms[made.first].sym)
+        return;
+    uint32_t sym = b->terms[made.first].sym - 1, facts = b->syms[sym].facts;
+    closed_fact(b, closed_sum(b, 1, f, -1, made), &facts);
+    b->syms[sym].facts = facts;
+}
+
+// As in proof_value.c. The distance starts from one power of 2, at every launch that the form is used for.
+static void tie_rest(struct closed_build *b, struct poly m, struct poly x, struct poly most, struct poly mask)
+{
+    struct poly s = closed_plus(b, mask, 1);
+    if (b->failed || s.n != 1 || b->terms[s.first].coef != 1 || b->terms[s.first].mono ||
+        !b->terms[s.first].sym)
+        return;
+    const struct closed_sym *distance = &b->syms[b->terms[s.first].sym - 1];
+    int64_t power = distance->halved ? closed_value(b, distance->first) : 0;
+    if (power < 1 || (power & (power - 1)))
+        return;
+    struct poly from = distance->first;
+    closed_require(b, closed_plus(b, from, -power));
+    closed_require(b, closed_sum(b, -1, from, 1, closed_const(b, power)));
+    struct poly above = closed_times(b, closed_plus(b, closed_floor(b, most, closed_const(b, power)), 1),
+                                     closed_const(b, power));
+    tie(b, m, closed_sum(b, 1, closed_sum(b, 1, above, -1, x), -1, closed_sum(b, 1, s, -2, m)));
+}
+
 static struct poly logic(struct closed_build *b, unsigned op, struct poly x, struct poly y, unsigned bits)
 {
     int64_t c;
@@ -400,8 +428,17 @@ static struct poly logic(struct closed_build *b, unsigned op, struct poly x, str
     bool first = xh.kind && closed_at_least(b, x, 0), second = yh.kind && closed_at_least(b, y, 0);
     if (!first && !second)
         return closed_opaque(b, bits, false);
-    first = first && (!second || closed_value(b, xh.at) < closed_value(b, yh.at));
-    return closed_within(b, number(b, 0), first ? xh : yh);
+    bool least = first && (!second || closed_value(b, xh.at) < closed_value(b, yh.at));
+    struct poly m = closed_within(b, number(b, 0), least ? xh : yh);
+    if (first) {
+        tie(b, m, x);
+        tie_rest(b, m, x, xh.at, y);
+    }
+    if (second) {
+        tie(b, m, y);
+        tie_rest(b, m, y, yh.at, x);
+    }
+    return m;
 }
 
 // --- minimum, maximum --------------------------------------------------------------------------------------
@@ -411,15 +448,6 @@ static struct closed_end lesser(struct closed_build *b, struct closed_end x, str
     if (!x.kind || !y.kind)
         return x.kind ? x : y;
     return (struct closed_end){CLOSED_HARD, closed_pair(b, CLOSED_MIN, x.at, y.at)};
-}
-
-static void tie(struct closed_build *b, struct poly made, struct poly f)
-{
-    if (made.n != 1 || b->failed || !b->terms[made.first].sym)
-        return;
-    uint32_t sym = b->terms[made.first].sym - 1, facts = b->syms[sym].facts;
-    closed_fact(b, closed_sum(b, 1, f, -1, made), &facts);
-    b->syms[sym].facts = facts;
 }
 
 static struct poly least(struct closed_build *b, struct poly x, struct poly y)
