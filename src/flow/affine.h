@@ -48,6 +48,9 @@ struct affine_sym {
     struct affine of;  // FLOOR, TRUNC: of / by; SIGNED, UNSIGNED: the value of its low `by` bits
     int64_t by;
     int64_t power;  // a power of 2: each value is 0, or a power of 2 up to this one; 0 if that is not known
+    // The address of a variable in the memory of some block of the cluster: its root, + 1; else 0.
+    uint16_t mapped;
+    bool generic;   // of `mapped`
     bool is_least;  // it is the smaller one of two forms, whose symbols exist in its block
     struct affine one, other;
     int64_t least, most;  // of affine_point.c, if `turn` is the state's

@@ -558,6 +558,25 @@ static struct poly cast(struct closed_build *b, struct poly f, bool generic)
     return r;
 }
 
+static struct poly mapped(struct closed_build *b, struct poly f, bool generic)
+{
+    uint16_t root = f.root & ~AFFINE_WEAK;
+    const struct proof_root *r = root && root != AFFINE_MIXED ? &b->p->roots[root - 1] : NULL;
+    if (!r || r->kind != PROOF_ROOT_SHARED || !r->size || r->size > INT32_MAX)
+        return closed_opaque(b, 64, true);
+    struct poly away = closed_sum(b, 1, f, -1, base(b, root - 1u, generic));
+    if (b->failed || !closed_inside(b, away, 0, (affine_wide)r->size))
+        return closed_opaque(b, 64, true);
+    struct closed_sym x = {
+        .lo_kind = CLOSED_SOFT, .hi_kind = CLOSED_SOFT, .block = b->block, .facts = PROOF_NONE};
+    x.hi = closed_const(b, 1LL << 62);
+    x.mapped = root;
+    x.generic = generic;
+    struct poly out = closed_sum(b, 1, away, 1, closed_of_sym(b, closed_sym(b, x)));
+    out.root = root;
+    return out;
+}
+
 static struct poly choice(struct closed_build *b, struct poly f, uint32_t root)
 {
     const struct closed_term *t = &b->terms[f.first];
@@ -583,6 +602,7 @@ struct poly closed_apply(struct closed_build *b, const struct proof_insn *i)
     case PROOF_BASE: return base(b, i->a, i->b);
     case PROOF_BETWEEN: return closed_within(b, number(b, 0), number(b, i->imm));
     case PROOF_CAST: return cast(b, x, i->imm);
+    case PROOF_MAPPED: return mapped(b, x, i->imm);
     case PROOF_CHOICE: return choice(b, x, i->b);
     case PROOF_EXTEND: return closed_extend(b, x, i->bits, i->sign);
     case PROOF_ADD: return add(b, x, 1, y);

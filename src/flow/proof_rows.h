@@ -539,6 +539,33 @@ static const struct row rows[] = {
      "mov.u64 %d3, tile; cvta.shared.u64 %d4, %d3; mul.wide.u32 %d5, %r2, 4; add.s64 %d6, %d4, %d5;\n"
      "st.u32 [%d6], %r1;\n",
      1, 64, 0, 0, 0, BOUNDED, 0, 255},
+    {"shared memory of another block, generic",
+     "mov.u64 %d3, tile; cvta.shared.u64 %d4, %d3; mapa.u64 %d4, %d4, %n; mul.wide.u32 %d5, %r2, 4;\n"
+     "add.s64 %d6, %d4, %d5; st.u32 [%d6+4], %r1;\n",
+     1, 64, 1, 0, 0, BOUNDED, 4, 259},
+    {"shared memory of another block",
+     "mov.u32 %r3, tile; shl.b32 %r4, %r2, 2; add.s32 %r5, %r3, %r4; mapa.shared::cluster.u32 %r5, %r5, %n;\n"
+     "st.shared::cluster.u32 [%r5+4], %r1;\n",
+     1, 64, 1, 0, 0, BOUNDED, 4, 259},
+    {"shared memory of another block, from before the variable",
+     "mov.u32 %r3, tile; shl.b32 %r4, %r2, 2; add.s32 %r5, %r3, %r4; sub.s32 %r5, %r5, 4;\n"
+     "mapa.shared::cluster.u32 %r5, %r5, %n; st.shared::cluster.u32 [%r5+4], %r1;\n",
+     1, 64, 1, 0, 0, UNKNOWN(WRAPS)},
+    {"shared memory of another block, from behind the variable",
+     "mov.u32 %r3, tile; shl.b32 %r4, %r2, 4; add.s32 %r5, %r3, %r4; add.s32 %r5, %r5, 20;\n"
+     "mapa.shared::cluster.u32 %r5, %r5, %n; st.shared::cluster.u32 [%r5+-20], %r1;\n",
+     1, 64, 1, 0, 0, UNKNOWN(WRAPS)},
+    {"shared memory of another block, as if of the own one",
+     "mov.u32 %r3, tile; mapa.shared::cluster.u32 %r5, %r3, %n; st.shared.u32 [%r5], %r1;\n", 1, 64, 1, 0, 0,
+     UNKNOWN(ROOTS)},
+    {"distance between blocks",
+     "mov.u32 %r3, tile; mapa.shared::cluster.u32 %r4, %r3, %n; mapa.shared::cluster.u32 %r5, %r3, %m;\n"
+     "sub.s32 %r6, %r4, %r5; add.s32 %r6, %r6, %r3; st.shared.u32 [%r6], %r1;\n",
+     1, 64, 1, 0, 0, UNKNOWN(ROOTS)},
+    {"shared memory of a block of another block",
+     "mov.u32 %r3, tile; mapa.shared::cluster.u32 %r4, %r3, %n; mapa.shared::cluster.u32 %r5, %r4, %m;\n"
+     "st.shared::cluster.u32 [%r5], %r1;\n",
+     1, 64, 1, 0, 0, UNKNOWN(ROOTS)},
     {"variable",
      "mul.wide.u32 %d5, %r2, 4; mov.u64 %d3, table; add.s64 %d6, %d3, %d5; st.global.u32 [%d6], %r1;\n", 1,
      64, 0, 0, 0, BOUNDED, 0, 255},

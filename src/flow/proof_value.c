@@ -699,6 +699,31 @@ static struct affine cast(struct proof_state *e, struct affine f, bool generic)
     return out;
 }
 
+// An address in the memory of some block of the cluster: as far from the variable there as f is from the own
+// one. mapa changes a part of the address, which f has in common with the variable only if f points into it.
+static struct affine mapped(struct proof_state *e, struct affine f, bool generic)
+{
+    uint16_t root = f.root & ~AFFINE_WEAK;
+    const struct proof_root *r = root && root != AFFINE_MIXED ? &e->p->roots[root - 1] : NULL;
+    struct affine away, out;
+    if (!r || r->kind != PROOF_ROOT_SHARED)
+        return proof_opaque(e, 64, true, PROOF_WHY_NO_ROOT);
+    if (!affine_sum(&e->s, 1, f, -1, base(e, root - 1u, generic), &away))
+        return proof_opaque(e, 64, true, PROOF_WHY_WRAPS);
+    struct affine_range at = bound(e, away);
+    if (at.soft || at.lo < 0 || at.hi > (affine_wide)(r->size ? r->size : e->l->dynamic_shared))
+        return proof_opaque(e, 64, true, at.reason ? at.reason : PROOF_WHY_WRAPS);
+    struct affine_sym x = {
+        .hi = 1LL << 62, .block = e->block, .facts = PROOF_NONE, .reason = PROOF_WHY_ROOTS};
+    x.soft = AFFINE_SOFT_LO | AFFINE_SOFT_HI;
+    x.mapped = root;
+    x.generic = generic;
+    if (!affine_sum(&e->s, 1, away, 1, affine_new(&e->s, x), &out))
+        return proof_opaque(e, 64, true, PROOF_WHY_WRAPS);
+    out.root = root;
+    return out;
+}
+
 // One of several pointers, if f is a symbol without a root: then that symbol is what addresses start from.
 static struct affine choice(struct proof_state *e, struct affine f, uint32_t root)
 {
@@ -727,6 +752,7 @@ struct affine proof_value(struct proof_state *e, const struct proof_insn *i)
     case PROOF_BASE: return base(e, i->a, i->b);
     case PROOF_BETWEEN: return proof_within(e, (struct affine_range){.lo = 0, .hi = i->imm});
     case PROOF_CAST: return cast(e, a, i->imm);
+    case PROOF_MAPPED: return mapped(e, a, i->imm);
     case PROOF_CHOICE: return choice(e, a, i->b);
     case PROOF_EXTEND: return proof_extend(e, a, i->bits, i->sign);
     case PROOF_ADD: return add(e, a, 1, b);

@@ -273,14 +273,24 @@ static void note(int k, const char *guard)
 
 static void access_shared(int k, const char *guard, int to, bool load)
 {
-    int x = pick(&g.r), t = g.nr++;
+    int x = pick(&g.r), t = g.nr++, apart = 4096 * (int)below(3) - 4096;
+    const char *cluster = below(3) ? "" : "::cluster";
     both("mad.lo.s32 %%r%d, %%r%d, 4, %%rs;\n", t, x);
+    // Memory of another block: the number of the block stands above 24 bits of the address.
+    if (*cluster) {
+        both("add.s32 %%r%d, %%r%d, %d;\n", t, t, apart);
+        analysed("mapa.shared::cluster.u32 %%r%d, %%r%d, %%r%d;\n", t, t, pick(&g.r));
+        executed(
+            "sub.s32 %%r%d, %%r%d, %%rs;\nand.b32 %%r%d, %%r%d, 0xFFFFFF;\nadd.s32 %%r%d, %%r%d, %%rs;\n", t,
+            t, t, t, t, t);
+        both("sub.s32 %%r%d, %%r%d, %d;\n", t, t, apart);
+    }
     g.access[k].root = 2;
     g.access[k].bytes = 4;
     if (load)
-        analysed("%sld.shared.u32 %%r%d, [%%r%d+8];\n", guard, to, t);
+        analysed("%sld.shared%s.u32 %%r%d, [%%r%d+8];\n", guard, cluster, to, t);
     else
-        analysed("%sst.shared.u32 [%%r%d+8], %%r%d;\n", guard, t, x);
+        analysed("%sst.shared%s.u32 [%%r%d+8], %%r%d;\n", guard, cluster, t, x);
     executed("sub.s32 %%r0, %%r%d, %%rs;\nadd.s32 %%r0, %%r0, 8;\ncvt.s64.s32 %%d0, %%r0;\n", t);
     note(k, guard);
     if (load)
