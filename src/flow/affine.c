@@ -109,6 +109,14 @@ uint32_t affine_find(const struct affine_state *s, uint8_t kind, struct affine o
     return PROOF_NONE;
 }
 
+int64_t affine_power(const struct affine_state *s, struct affine f)
+{
+    const struct affine_term *t = &s->terms[f.first];
+    if (!f.n)
+        return f.c > 0 && !(f.c & (f.c - 1)) ? f.c : 0;
+    return f.n == 1 && !f.c && t->coef == 1 ? s->syms[t->sym].power : 0;
+}
+
 bool affine_cases(struct affine_state *s, struct affine f, int64_t *coef, struct affine *one,
                   struct affine *other)
 {

@@ -47,6 +47,10 @@ struct affine_sym {
     uint32_t facts;    // first of the facts that hold wherever it is defined; PROOF_NONE if none
     struct affine of;  // FLOOR, TRUNC: of / by; SIGNED, UNSIGNED: the value of its low `by` bits
     int64_t by;
+    int64_t power;  // a power of 2: each value is 0, or a power of 2 up to this one; 0 if that is not known
+    // The address of a variable in the memory of some block of the cluster: its root, + 1; else 0.
+    uint16_t mapped;
+    bool generic;   // of `mapped`
     bool is_least;  // it is the smaller one of two forms, whose symbols exist in its block
     struct affine one, other;
     int64_t least, most;  // of affine_point.c, if `turn` is the state's
@@ -134,6 +138,9 @@ struct affine affine_of_sym(struct affine_state *s, uint32_t sym);
 // or on overflow.
 bool affine_cases(struct affine_state *s, struct affine f, int64_t *coef, struct affine *one,
                   struct affine *other);
+// Returns the `power` of the values of f; 0 if they have none.
+int64_t affine_power(const struct affine_state *s, struct affine f);
+
 enum { AFFINE_MOST_CASES = 2 };  // symbols of a form that are replaced one after the other
 
 uint64_t affine_gcd(uint64_t a, uint64_t b);

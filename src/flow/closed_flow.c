@@ -422,7 +422,12 @@ struct poly closed_shrinks(struct closed_build *b, const struct proof_insn *i)
         lo.at = closed_pair(b, CLOSED_MIN, lo.at, zero);
     if (hi.kind)
         hi.at = closed_pair(b, CLOSED_MAX, hi.at, zero);
-    return closed_within(b, lo, hi);
+    struct poly x = closed_within(b, lo, hi);
+    if (i->imm && x.n == 1 && !b->failed && b->terms[x.first].sym && closed_uniform(b, from)) {
+        b->syms[b->terms[x.first].sym - 1].halved = true;
+        b->syms[b->terms[x.first].sym - 1].first = from;
+    }
+    return x;
 }
 
 struct poly closed_stays(struct closed_build *b, const struct proof_insn *i)

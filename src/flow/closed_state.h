@@ -100,6 +100,10 @@ struct closed_sym {
     bool thread;
     uint32_t block, facts;
     struct poly of, by;  // as in struct affine_sym
+    uint16_t mapped;     // as in struct affine_sym
+    bool generic;
+    bool halved;        // each value is `first` divided by powers of 2, rounded down
+    struct poly first;  // uniform
 };
 
 struct closed_fact {

@@ -370,6 +370,34 @@ static struct poly either(struct closed_build *b, unsigned op, struct poly x, st
     return closed_within(b, number(b, 0), number(b, ones));
 }
 
+static void tie(struct closed_build *b, struct poly made, struct poly f)
+{
+    if (made.n != 1 || b->failed || !b->terms[made.first].sym)
+        return;
+    uint32_t sym = b->terms[made.first].sym - 1, facts = b->syms[sym].facts;
+    closed_fact(b, closed_sum(b, 1, f, -1, made), &facts);
+    b->syms[sym].facts = facts;
+}
+
+// As in proof_value.c. The distance starts from one power of 2, at every launch that the form is used for.
+static void tie_rest(struct closed_build *b, struct poly m, struct poly x, struct poly most, struct poly mask)
+{
+    struct poly s = closed_plus(b, mask, 1);
+    if (b->failed || s.n != 1 || b->terms[s.first].coef != 1 || b->terms[s.first].mono ||
+        !b->terms[s.first].sym)
+        return;
+    const struct closed_sym *distance = &b->syms[b->terms[s.first].sym - 1];
+    int64_t power = distance->halved ? closed_value(b, distance->first) : 0;
+    if (power < 1 || (power & (power - 1)))
+        return;
+    struct poly from = distance->first;
+    closed_require(b, closed_plus(b, from, -power));
+    closed_require(b, closed_sum(b, -1, from, 1, closed_const(b, power)));
+    struct poly above = closed_times(b, closed_plus(b, closed_floor(b, most, closed_const(b, power)), 1),
+                                     closed_const(b, power));
+    tie(b, m, closed_sum(b, 1, closed_sum(b, 1, above, -1, x), -1, closed_sum(b, 1, s, -2, m)));
+}
+
 static struct poly logic(struct closed_build *b, unsigned op, struct poly x, struct poly y, unsigned bits)
 {
     int64_t c;
@@ -400,8 +428,17 @@ static struct poly logic(struct closed_build *b, unsigned op, struct poly x, str
     bool first = xh.kind && closed_at_least(b, x, 0), second = yh.kind && closed_at_least(b, y, 0);
     if (!first && !second)
         return closed_opaque(b, bits, false);
-    first = first && (!second || closed_value(b, xh.at) < closed_value(b, yh.at));
-    return closed_within(b, number(b, 0), first ? xh : yh);
+    bool least = first && (!second || closed_value(b, xh.at) < closed_value(b, yh.at));
+    struct poly m = closed_within(b, number(b, 0), least ? xh : yh);
+    if (first) {
+        tie(b, m, x);
+        tie_rest(b, m, x, xh.at, y);
+    }
+    if (second) {
+        tie(b, m, y);
+        tie_rest(b, m, y, yh.at, x);
+    }
+    return m;
 }
 
 // --- minimum, maximum --------------------------------------------------------------------------------------
@@ -411,15 +448,6 @@ static struct closed_end lesser(struct closed_build *b, struct closed_end x, str
     if (!x.kind || !y.kind)
         return x.kind ? x : y;
     return (struct closed_end){CLOSED_HARD, closed_pair(b, CLOSED_MIN, x.at, y.at)};
-}
-
-static void tie(struct closed_build *b, struct poly made, struct poly f)
-{
-    if (made.n != 1 || b->failed || !b->terms[made.first].sym)
-        return;
-    uint32_t sym = b->terms[made.first].sym - 1, facts = b->syms[sym].facts;
-    closed_fact(b, closed_sum(b, 1, f, -1, made), &facts);
-    b->syms[sym].facts = facts;
 }
 
 static struct poly least(struct closed_build *b, struct poly x, struct poly y)
@@ -530,6 +558,25 @@ static struct poly cast(struct closed_build *b, struct poly f, bool generic)
     return r;
 }
 
+static struct poly mapped(struct closed_build *b, struct poly f, bool generic)
+{
+    uint16_t root = f.root & ~AFFINE_WEAK;
+    const struct proof_root *r = root && root != AFFINE_MIXED ? &b->p->roots[root - 1] : NULL;
+    if (!r || r->kind != PROOF_ROOT_SHARED || !r->size || r->size > INT32_MAX)
+        return closed_opaque(b, 64, true);
+    struct poly away = closed_sum(b, 1, f, -1, base(b, root - 1u, generic));
+    if (b->failed || !closed_inside(b, away, 0, (affine_wide)r->size))
+        return closed_opaque(b, 64, true);
+    struct closed_sym x = {
+        .lo_kind = CLOSED_SOFT, .hi_kind = CLOSED_SOFT, .block = b->block, .facts = PROOF_NONE};
+    x.hi = closed_const(b, 1LL << 62);
+    x.mapped = root;
+    x.generic = generic;
+    struct poly out = closed_sum(b, 1, away, 1, closed_of_sym(b, closed_sym(b, x)));
+    out.root = root;
+    return out;
+}
+
 static struct poly choice(struct closed_build *b, struct poly f, uint32_t root)
 {
     const struct closed_term *t = &b->terms[f.first];
@@ -555,6 +602,7 @@ struct poly closed_apply(struct closed_build *b, const struct proof_insn *i)
     case PROOF_BASE: return base(b, i->a, i->b);
     case PROOF_BETWEEN: return closed_within(b, number(b, 0), number(b, i->imm));
     case PROOF_CAST: return cast(b, x, i->imm);
+    case PROOF_MAPPED: return mapped(b, x, i->imm);
     case PROOF_CHOICE: return choice(b, x, i->b);
     case PROOF_EXTEND: return closed_extend(b, x, i->bits, i->sign);
     case PROOF_ADD: return add(b, x, 1, y);

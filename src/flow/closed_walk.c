@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "flow/closed_state.h"
+#include "ptx/ptx.h"
 
 // --- blocks ------------------------------------------------------------------------------------------------
 
@@ -232,11 +233,25 @@ static struct closed_out bound_of(struct closed_build *b, const struct proof_acc
     return out;
 }
 
+static uint32_t mapped_base(const struct closed_build *b, const struct proof_access *row, struct poly f,
+                            uint32_t root)
+{
+    for (uint32_t i = 0; i < f.n; i++) {
+        const struct closed_term *t = &b->terms[f.first + i];
+        const struct closed_sym *x = t->sym ? &b->syms[t->sym - 1] : NULL;
+        if (x && x->mapped == root + 1 && t->coef == 1 && !t->mono &&
+            row->space == (x->generic ? PTX_SPACE_GENERIC : PTX_SPACE_SHARED_CLUSTER))
+            return t->sym - 1;
+    }
+    return PROOF_NONE;
+}
+
 static struct closed_out access_bound(struct closed_build *b, const struct proof_insn *i)
 {
     const struct proof_access *row = &b->p->accesses[i->c];
     struct poly f = b->forms[i->a], from;
     uint32_t facts = PROOF_NONE, root = PROOF_NONE;
+    bool away_from_own = false;
     bool maybe = i->b != PROOF_NONE && b->truth[i->b] == PROOF_MAYBE;
     if (i->b != PROOF_NONE && b->truth[i->b] == (i->sign ? PROOF_TRUE : PROOF_FALSE)) {
         struct closed_out out = unknown(PROOF_NONE);
@@ -255,13 +270,15 @@ static struct closed_out access_bound(struct closed_build *b, const struct proof
         from = closed_apply(b, &pointer);
     } else {
         bool own = row->space != 0 || r->kind == PROOF_ROOT_GLOBAL || r->kind == PROOF_ROOT_CHOICE;
-        uint32_t sym = b->bases[root * 2 + !own];
+        uint32_t sym = mapped_base(b, row, f, root);
+        away_from_own = sym != PROOF_NONE;
+        sym = away_from_own ? sym : b->bases[root * 2 + !own];
         if (sym == PROOF_NONE)
             return unknown(root);
         from = closed_of_sym(b, sym);
     }
     struct poly away = closed_plus(b, closed_sum(b, 1, f, -1, from), row->offset);
-    return bound_of(b, row, away, root, facts, !maybe && r->kind != PROOF_ROOT_CHOICE);
+    return bound_of(b, row, away, root, facts, !maybe && !away_from_own && r->kind != PROOF_ROOT_CHOICE);
 }
 
 static void extend_bound(struct closed_build *b, const struct proof_insn *i, struct closed_out *out)

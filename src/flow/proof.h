@@ -22,7 +22,7 @@
 #include "base/str.h"
 
 #define PROOF_NONE UINT32_MAX
-enum { PROOF_VERSION = 5 };
+enum { PROOF_VERSION = 6 };
 
 enum proof_op {
 #define PROOF(id, operands, result) PROOF_##id,

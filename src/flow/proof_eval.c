@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "flow/proof_state.h"
+#include "ptx/ptx.h"
 
 // --- memory ------------------------------------------------------------------------------------------------
 
@@ -282,6 +283,20 @@ static bool is_vague(const struct proof_state *e, struct affine f)
     return false;
 }
 
+// Finds the symbol that is the address of a root in a block of the cluster and that f starts from.
+static uint32_t mapped_base(const struct affine_state *s, const struct proof_access *row, struct affine f,
+                            uint32_t root)
+{
+    for (uint32_t i = 0; i < f.n; i++) {
+        const struct affine_term *t = &s->terms[f.first + i];
+        const struct affine_sym *x = &s->syms[t->sym];
+        if (x->mapped == root + 1 && t->coef == 1 &&
+            row->space == (x->generic ? PTX_SPACE_GENERIC : PTX_SPACE_SHARED_CLUSTER))
+            return t->sym;
+    }
+    return PROOF_NONE;
+}
+
 static struct proof_bound access_bound(struct proof_state *e, const struct proof_insn *i)
 {
     const struct proof_access *row = &e->p->accesses[i->c];
@@ -300,6 +315,7 @@ static struct proof_bound access_bound(struct proof_state *e, const struct proof
     if (!rooted)
         return unknown(PROOF_NONE, reason_without_root(e, f));
     struct affine from;
+    bool away_from_own = false;
     if (e->p->roots[root].kind == PROOF_ROOT_PARAM) {
         uint64_t v;
         memcpy(&v, (const char *)e->l->params + e->p->roots[root].at, sizeof v);
@@ -308,7 +324,9 @@ static struct proof_bound access_bound(struct proof_state *e, const struct proof
         // Addresses of global memory are the same in both spaces, and so are those of a choice.
         uint32_t kind = e->p->roots[root].kind;
         bool own = row->space != 0 || kind == PROOF_ROOT_GLOBAL || kind == PROOF_ROOT_CHOICE;
-        uint32_t sym = e->bases[root * 2 + !own];
+        uint32_t sym = mapped_base(&e->s, row, f, root);
+        away_from_own = sym != PROOF_NONE;
+        sym = away_from_own ? sym : e->bases[root * 2 + !own];
         if (sym == PROOF_NONE)
             return unknown(root, PROOF_WHY_ROOTS);
         from = affine_of_sym(&e->s, sym);
@@ -320,7 +338,8 @@ static struct proof_bound access_bound(struct proof_state *e, const struct proof
         e->vague[i->c] = is_vague(e, away);
     if (b.verdict == PROOF_BOUNDED)
         align_bound(&e->s, away, &b);
-    if ((i->b != PROOF_NONE && e->truth[i->b] == PROOF_MAYBE) || e->p->roots[root].kind == PROOF_ROOT_CHOICE)
+    if (away_from_own || (i->b != PROOF_NONE && e->truth[i->b] == PROOF_MAYBE) ||
+        e->p->roots[root].kind == PROOF_ROOT_CHOICE)
         b.exact = false;
     return b;
 }

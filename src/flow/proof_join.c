@@ -369,6 +369,8 @@ struct affine proof_shrinks(struct proof_state *e, const struct proof_insn *i)
     r.lo = r.lo > 0 ? 0 : r.lo;
     r.hi = r.hi < 0 ? 0 : r.hi;
     struct affine x = proof_within(e, r);
+    if (i->imm && x.n == 1 && !e->s.full)
+        e->s.syms[e->s.terms[x.first].sym].power = affine_power(&e->s, from);
     if (positive && x.n == 1 && !e->s.full && affine_sum(&e->s, 1, from, -1, x, &left))
         affine_fact(&e->s, left, &e->s.syms[e->s.terms[x.first].sym].facts);
     return x;
@@ -415,7 +417,13 @@ struct affine proof_grows(struct proof_state *e, const struct proof_insn *i)
     struct affine_range r = {.lo = from.lo, .hi = from.hi > next ? from.hi : next};
     r.soft = (from.soft | limit.soft) & AFFINE_SOFT_HI;
     r.reason = r.soft ? PROOF_WHY_CARRIED : PROOF_WHY_NONE;
-    return proof_within(e, r);
+    struct affine x = proof_within(e, r);
+    int64_t power = r.hi < (affine_wide)1 << 62 ? affine_power(&e->s, e->forms[i->a]) : 0;
+    while (power && power * 2 <= r.hi)
+        power *= 2;
+    if (x.n == 1 && !e->s.full && !(i->c & (i->c - 1)))
+        e->s.syms[e->s.terms[x.first].sym].power = power;
+    return x;
 }
 
 struct affine proof_steps(struct proof_state *e, const struct proof_insn *i)

@@ -127,6 +127,7 @@ static bool insn_valid(const struct proof *p, uint32_t at, const struct proof_in
     case PROOF_GROWS:
         return i->bits >= 8 && i->bits <= 64 && i->sign <= 1 && i->c >= 2 && i->c <= 1 << 16 &&
                (i->imm & ~(int64_t)(GROWS_LE | GROWS_NEW)) == 0;
+    case PROOF_MAPPED:
     case PROOF_CAST: return i->imm == 0 || i->imm == 1;
     case PROOF_FIELD: return i->imm >= 0 && i->imm < 64 && i->b >= 1 && i->b <= 64 - i->imm;
     case PROOF_MERGE: return inputs_valid(p, i, at, block->b, 'v');

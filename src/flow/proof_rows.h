@@ -59,6 +59,17 @@
 #define WORD \
     "add.s32 %r6, %r5, -128; shr.u32 %r7, %r6, 5; mov.u32 %r8, 6; sub.s32 %r9, %r8, %r7;\n" STORE("%r9")
 
+// The second one of a pair of elements that are %r3 apart, as in a sort, for each thread; %p1 ends it.
+#define PAIR(test, next)                                                                            \
+    "L: " test " @%p1 bra END; add.s32 %r4, %r3, -1; and.b32 %r5, %r4, %r2; shl.b32 %r6, %r2, 1;\n" \
+    "sub.s32 %r7, %r6, %r5; add.s32 %r8, %r7, %r3;\n" STORE("%r8") next " bra L;\n"
+// The same for all distances below a limit that is doubled, %r10, and below half of MOST.
+#define PAIRS(most)                                                                                        \
+    "mov.u32 %r10, 2;\nO: setp.gt.u32 %p2, %r10, %n; @%p2 bra END; min.u32 %r9, %r10, " most "; shr.u32 "  \
+    "%r3, %r9, 1;\nL: setp.eq.s32 %p1, %r3, 0; @%p1 bra N; add.s32 %r4, %r3, -1; and.b32 %r5, %r2, %r4;\n" \
+    "shl.b32 %r6, %r2, 1; sub.s32 %r7, %r6, %r5; add.s32 %r8, %r7, %r3;\n" STORE(                          \
+        "%r8") "shr.u32 %r3, %r3, 1; bra L;\nN: shl.b32 %r10, %r10, 1; bra O;\n"
+
 struct row {
     const char *name, *body;
     uint32_t grid, block;
@@ -381,6 +392,30 @@ static const struct row rows[] = {
      "mov.u32 %r3, 1; L:\n" STORE(
          "%r3") "mul.lo.s32 %r4, %r3, 3; shl.b32 %r3, %r3, 1; setp.lt.s32 %p1, %r4, %n; @%p1 bra L;\n",
      1, 32, 1000, 0, 0, UNKNOWN(CARRIED)},
+    {"pairs at a distance that is halved",
+     "mov.u32 %r3, %n;\n" PAIR("setp.eq.s32 %p1, %r3, 0;", "shr.u32 %r3, %r3, 1;"), 1, 128, 128, 0, 0,
+     BOUNDED, 4, 1023},
+    {"pairs of threads that fill no multiple of the distance",
+     "mov.u32 %r3, %n;\n" PAIR("setp.eq.s32 %p1, %r3, 0;", "shr.u32 %r3, %r3, 1;"), 1, 200, 128, 0, 0,
+     BOUNDED, 4, 1823},
+    {"pairs at a distance that is no power of 2",
+     "mov.u32 %r3, %n;\n" PAIR("setp.eq.s32 %p1, %r3, 0;", "shr.u32 %r3, %r3, 1;"), 1, 128, 96, 0, 0, BOUNDED,
+     4, 1403},
+    {"pairs at a third of the distance",
+     "mov.u32 %r3, %n;\n" PAIR("setp.eq.s32 %p1, %r3, 0;", "div.u32 %r3, %r3, 3;"), 1, 128, 128, 0, 0,
+     BOUNDED, 4, 1531},
+    {"pairs at a distance that may be 0",
+     "mov.u32 %r3, %n;\n" PAIR("setp.eq.s32 %p1, %r3, 77;", "shr.u32 %r3, %r3, 1;"), 1, 128, 128, 0, 0,
+     BOUNDED, 0, 1023},
+    {"pairs at a distance that is doubled",
+     "mov.u32 %r3, 1;\n" PAIR("setp.ge.s32 %p1, %r3, %n;", "shl.b32 %r3, %r3, 1;"), 1, 128, 128, 0, 0,
+     BOUNDED, 4, 1023},
+    {"pairs at a distance that is tripled",
+     "mov.u32 %r3, 1;\n" PAIR("setp.ge.s32 %p1, %r3, %n;", "mul.lo.s32 %r3, %r3, 3;"), 1, 128, 4, 0, 0,
+     BOUNDED, 4, 1031},
+    {"pairs at all distances below a limit", PAIRS("256"), 1, 64, 512, 0, 0, BOUNDED, 4, 767},
+    {"pairs at distances below a limit that is no power of 2", PAIRS("200"), 1, 64, 512, 0, 0, BOUNDED, 4,
+     907},
     {"halved in one way only",
      "mov.u32 %r3, %n; L: setp.lt.s32 %p1, %r3, 1; @%p1 bra END;\n" STORE(
          "%r3") "setp.lt.s32 %p2, %i, %m; @%p2 bra M; shr.s32 %r3, %r3, 1; bra L; M: add.s32 %r3, %r3, 1; "
@@ -521,6 +556,33 @@ static const struct row rows[] = {
      "mov.u64 %d3, tile; cvta.shared.u64 %d4, %d3; mul.wide.u32 %d5, %r2, 4; add.s64 %d6, %d4, %d5;\n"
      "st.u32 [%d6], %r1;\n",
      1, 64, 0, 0, 0, BOUNDED, 0, 255},
+    {"shared memory of another block, generic",
+     "mov.u64 %d3, tile; cvta.shared.u64 %d4, %d3; mapa.u64 %d4, %d4, %n; mul.wide.u32 %d5, %r2, 4;\n"
+     "add.s64 %d6, %d4, %d5; st.u32 [%d6+4], %r1;\n",
+     1, 64, 1, 0, 0, BOUNDED, 4, 259},
+    {"shared memory of another block",
+     "mov.u32 %r3, tile; shl.b32 %r4, %r2, 2; add.s32 %r5, %r3, %r4; mapa.shared::cluster.u32 %r5, %r5, %n;\n"
+     "st.shared::cluster.u32 [%r5+4], %r1;\n",
+     1, 64, 1, 0, 0, BOUNDED, 4, 259},
+    {"shared memory of another block, from before the variable",
+     "mov.u32 %r3, tile; shl.b32 %r4, %r2, 2; add.s32 %r5, %r3, %r4; sub.s32 %r5, %r5, 4;\n"
+     "mapa.shared::cluster.u32 %r5, %r5, %n; st.shared::cluster.u32 [%r5+4], %r1;\n",
+     1, 64, 1, 0, 0, UNKNOWN(WRAPS)},
+    {"shared memory of another block, from behind the variable",
+     "mov.u32 %r3, tile; shl.b32 %r4, %r2, 4; add.s32 %r5, %r3, %r4; add.s32 %r5, %r5, 20;\n"
+     "mapa.shared::cluster.u32 %r5, %r5, %n; st.shared::cluster.u32 [%r5+-20], %r1;\n",
+     1, 64, 1, 0, 0, UNKNOWN(WRAPS)},
+    {"shared memory of another block, as if of the own one",
+     "mov.u32 %r3, tile; mapa.shared::cluster.u32 %r5, %r3, %n; st.shared.u32 [%r5], %r1;\n", 1, 64, 1, 0, 0,
+     UNKNOWN(ROOTS)},
+    {"distance between blocks",
+     "mov.u32 %r3, tile; mapa.shared::cluster.u32 %r4, %r3, %n; mapa.shared::cluster.u32 %r5, %r3, %m;\n"
+     "sub.s32 %r6, %r4, %r5; add.s32 %r6, %r6, %r3; st.shared.u32 [%r6], %r1;\n",
+     1, 64, 1, 0, 0, UNKNOWN(ROOTS)},
+    {"shared memory of a block of another block",
+     "mov.u32 %r3, tile; mapa.shared::cluster.u32 %r4, %r3, %n; mapa.shared::cluster.u32 %r5, %r4, %m;\n"
+     "st.shared::cluster.u32 [%r5], %r1;\n",
+     1, 64, 1, 0, 0, UNKNOWN(ROOTS)},
     {"variable",
      "mul.wide.u32 %d5, %r2, 4; mov.u64 %d3, table; add.s64 %d6, %d3, %d5; st.global.u32 [%d6], %r1;\n", 1,
      64, 0, 0, 0, BOUNDED, 0, 255},

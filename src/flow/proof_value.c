@@ -202,11 +202,14 @@ static struct affine quotient_symbol(struct proof_state *e, struct affine f, int
     struct affine_range r = bound(e, f);
     if (!proof_fits(r.lo) || !proof_fits(r.hi))
         return proof_opaque(e, 0, true, r.reason ? r.reason : PROOF_WHY_WRAPS);
+    int64_t power = affine_power(s, f);
     struct affine_sym x = {.kind = kind, .of = f, .by = d, .soft = r.soft, .reason = r.reason};
     x.lo = kind == AFFINE_FLOOR ? (int64_t)floor_div(r.lo, d) : (int64_t)(r.lo / d);
     x.hi = kind == AFFINE_FLOOR ? (int64_t)floor_div(r.hi, d) : (int64_t)(r.hi / d);
     x.block = affine_block(s, f);
     x.facts = PROOF_NONE;
+    if (!(d & (d - 1)))
+        x.power = power > d ? power / d : power > 0;
     // The range of f holds here only: a symbol that others find must not keep it, but may keep what holds
     // wherever it exists.
     if (r.facts) {
@@ -496,6 +499,19 @@ static bool flips_multiples(struct proof_state *e, unsigned op, struct affine a,
     return true;
 }
 
+// Ties m == x and mask, where x is in [0, most], if the mask is s - 1 for powers s of 2. Then x - m is the
+// greatest multiple of s that is not above x, or 0 if s is 0; and x - m + s is not above any multiple of all
+// s that is above x.
+static void tie_rest(struct proof_state *e, struct affine m, struct affine x, affine_wide most,
+                     struct affine mask)
+{
+    struct affine s, sum;
+    int64_t power = affine_scale(&e->s, mask, 1, 1, &s) ? affine_power(&e->s, s) : 0;
+    affine_wide above = power ? (most / power + 1) * power : 0;
+    if (power && proof_fits(above) && affine_sum(&e->s, 1, x, 1, s, &sum))
+        tie(e, m, -1, 1, sum, (int64_t)above);
+}
+
 static struct affine logic(struct proof_state *e, unsigned op, struct affine a, struct affine b,
                            unsigned bits)
 {
@@ -522,7 +538,16 @@ static struct affine logic(struct proof_state *e, unsigned op, struct affine a, 
     bool nx = natural(e, a, bits, &x), ny = natural(e, b, bits, &y);
     if (op == PROOF_AND && ((nx && !x.soft) || (ny && !y.soft))) {
         bool first = !(ny && !y.soft) || (nx && !x.soft && x.hi < y.hi);
-        return proof_within(e, (struct affine_range){.lo = 0, .hi = first ? x.hi : y.hi});
+        r = proof_within(e, (struct affine_range){.lo = 0, .hi = first ? x.hi : y.hi});
+        if (nx)
+            tie(e, r, 1, -1, a, 0);
+        if (ny)
+            tie(e, r, 1, -1, b, 0);
+        if (nx && !x.soft)
+            tie_rest(e, r, a, x.hi, b);
+        if (ny && !y.soft)
+            tie_rest(e, r, b, y.hi, a);
+        return r;
     }
     if (!nx || !ny || x.soft || y.soft)
         return proof_opaque(e, bits, false, x.reason ? x.reason : y.reason ? y.reason : PROOF_WHY_BITS);
@@ -585,6 +610,9 @@ static struct affine least(struct proof_state *e, struct affine a, struct affine
         return m;
     tie(e, m, 1, -1, a, 0);
     tie(e, m, 1, -1, b, 0);
+    int64_t pa = affine_power(&e->s, a), pb = affine_power(&e->s, b);
+    if (m.n == 1 && !e->s.full)
+        e->s.syms[e->s.terms[m.first].sym].power = pa < pb ? pa : pb;
     // With two forms of which nothing is known, nothing can be found.
     if (m.n == 1 && !e->s.full && !(x.soft && y.soft)) {
         struct affine_sym *sym = &e->s.syms[e->s.terms[m.first].sym];
@@ -671,6 +699,31 @@ static struct affine cast(struct proof_state *e, struct affine f, bool generic)
     return out;
 }
 
+// An address in the memory of some block of the cluster: as far from the variable there as f is from the own
+// one. mapa changes a part of the address, which f has in common with the variable only if f points into it.
+static struct affine mapped(struct proof_state *e, struct affine f, bool generic)
+{
+    uint16_t root = f.root & ~AFFINE_WEAK;
+    const struct proof_root *r = root && root != AFFINE_MIXED ? &e->p->roots[root - 1] : NULL;
+    struct affine away, out;
+    if (!r || r->kind != PROOF_ROOT_SHARED)
+        return proof_opaque(e, 64, true, PROOF_WHY_NO_ROOT);
+    if (!affine_sum(&e->s, 1, f, -1, base(e, root - 1u, generic), &away))
+        return proof_opaque(e, 64, true, PROOF_WHY_WRAPS);
+    struct affine_range at = bound(e, away);
+    if (at.soft || at.lo < 0 || at.hi > (affine_wide)(r->size ? r->size : e->l->dynamic_shared))
+        return proof_opaque(e, 64, true, at.reason ? at.reason : PROOF_WHY_WRAPS);
+    struct affine_sym x = {
+        .hi = 1LL << 62, .block = e->block, .facts = PROOF_NONE, .reason = PROOF_WHY_ROOTS};
+    x.soft = AFFINE_SOFT_LO | AFFINE_SOFT_HI;
+    x.mapped = root;
+    x.generic = generic;
+    if (!affine_sum(&e->s, 1, away, 1, affine_new(&e->s, x), &out))
+        return proof_opaque(e, 64, true, PROOF_WHY_WRAPS);
+    out.root = root;
+    return out;
+}
+
 // One of several pointers, if f is a symbol without a root: then that symbol is what addresses start from.
 static struct affine choice(struct proof_state *e, struct affine f, uint32_t root)
 {
@@ -699,6 +752,7 @@ struct affine proof_value(struct proof_state *e, const struct proof_insn *i)
     case PROOF_BASE: return base(e, i->a, i->b);
     case PROOF_BETWEEN: return proof_within(e, (struct affine_range){.lo = 0, .hi = i->imm});
     case PROOF_CAST: return cast(e, a, i->imm);
+    case PROOF_MAPPED: return mapped(e, a, i->imm);
     case PROOF_CHOICE: return choice(e, a, i->b);
     case PROOF_EXTEND: return proof_extend(e, a, i->bits, i->sign);
     case PROOF_ADD: return add(e, a, 1, b);

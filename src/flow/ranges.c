@@ -17,7 +17,7 @@ static bool may_share(uint8_t op)
 {
     return op != PROOF_BLOCK && op != PROOF_OPAQUE && op != PROOF_BETWEEN && op != PROOF_CHANCE &&
            op != PROOF_LOOP && op != PROOF_ACCESS && op != PROOF_EXTENT && op != PROOF_MERGE &&
-           op != PROOF_MEET;
+           op != PROOF_MEET && op != PROOF_MAPPED;
 }
 
 uint32_t ranges_emit(struct ranges_build *b, struct proof_insn i)

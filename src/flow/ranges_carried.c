@@ -28,6 +28,7 @@ struct carried {
     int64_t most, least;  // STAYS: the greatest number, and the least one that the value is subtracted from
     uint8_t ways;         // STAYS_XOR ...
     int sign;             // SHRINKS: whether its shifts are signed
+    bool odd;             // SHRINKS: it is divided by a number that is no power of 2
     uint32_t factor;      // GROWS
     struct ranges_compare test;
     bool of_next;  // the test reads the next value
@@ -98,8 +99,8 @@ static bool is_corrected(struct ranges_build *b, uint32_t loop, uint32_t v, uint
     return false;
 }
 
-// Whether a value is the joined one made smaller, read as *sign says; an unchanged one leaves *sign alone.
-static bool shrinks(struct ranges_build *b, uint32_t loop, uint32_t value, uint32_t join, int *sign)
+// Whether a value is the joined one made smaller, read as to->sign says; an unchanged one leaves that alone.
+static bool shrinks(struct ranges_build *b, uint32_t loop, uint32_t value, uint32_t join, struct carried *to)
 {
     int64_t by;
     if (value == join)
@@ -111,9 +112,10 @@ static bool shrinks(struct ranges_build *b, uint32_t loop, uint32_t value, uint3
         by < 1 || by > INT32_MAX || ptx_type_bits((enum ptx_type)s->form->types[0]) != width(b, join))
         return false;
     bool is_signed = ptx_type_class((enum ptx_type)s->form->types[0]) == PTX_CLASS_SINT;
-    if (*sign >= 0 && *sign != is_signed)
+    if (to->sign >= 0 && to->sign != is_signed)
         return false;
-    *sign = is_signed;
+    to->sign = is_signed;
+    to->odd |= s->form->id == PTX_OP_DIV && (by & (by - 1));
     uint32_t of = ranges_moving(b, loop, place_of(b, value), ptx_operand(s, 1));
     if (of == REACH_NONE)
         return false;
@@ -274,7 +276,7 @@ static bool understand(struct ranges_build *b, uint32_t loop, uint32_t join, str
             continue;
         if (in == REACH_NONE)
             return false;
-        smaller = smaller && shrinks(b, loop, in, join, &c->sign);
+        smaller = smaller && shrinks(b, loop, in, join, c);
         same = same && stays(b, loop, in, join, c);
         round = round && turns(b, loop, in, join, &c->turn);
         larger = larger && multiplied(b, loop, in, join, &factor) && factor > 1 &&
@@ -321,7 +323,7 @@ uint32_t ranges_carried(struct ranges_build *b, uint32_t loop, uint32_t join)
     }
     if (c.how == PROOF_SHRINKS) {
         uint32_t from = ranges_extend(b, ranges_merge(b, join), bits, c.sign == 1);
-        return ranges_emit(b, (struct proof_insn){.op = PROOF_SHRINKS, .a = from});
+        return ranges_emit(b, (struct proof_insn){.op = PROOF_SHRINKS, .a = from, .imm = !c.odd});
     }
     uint32_t limit = ranges_limit(b, &c.test);
     return ranges_emit(b, (struct proof_insn){.op = PROOF_GROWS,

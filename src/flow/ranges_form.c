@@ -124,6 +124,7 @@ static struct shape shape_of(const struct proof *p, uint32_t at, const struct pr
         if (i->bits <= 16 && s.form >= RANGES_INDEX)
             s = mixed((struct shape){.opaque = PROOF_NONE});
         return s;
+    case PROOF_MAPPED:
     case PROOF_CAST: return of[i->a];
     case PROOF_CHOICE:
         if (of[i->a].root != PROOF_NONE)

@@ -603,6 +603,9 @@ static uint32_t translate_value(struct source *x)
     switch (f->id) {
     case PTX_OP_MOV: return move(x);
     case PTX_OP_CVTA: return cast(x);
+    case PTX_OP_MAPA:
+        return ranges_emit(x->b,
+                           (struct proof_insn){.op = PROOF_MAPPED, .a = operand(x, 1), .imm = !f->nspaces});
     case PTX_OP_ADD: return emit(x, PROOF_ADD, operand(x, 1), operand(x, 2));
     case PTX_OP_SUB: return emit(x, PROOF_SUB, operand(x, 1), operand(x, 2));
     case PTX_OP_NEG: return emit(x, PROOF_SUB, number(x, 0), operand(x, 1));

@@ -146,14 +146,21 @@ static int fill(struct fencing *k, uint32_t index, const struct check_proof *p, 
     const struct proof_head *head = p->ranges->proof.head;
     struct pass_check_asked *asked = ARENA_ARRAY(arena, struct pass_check_asked, head->naccesses + 1u);
     char *bytes = arena_alloc(arena, head->size);
-    bool bare = !head->ncalls && is_worth_it(k, index, p);
+    bool bare = !head->ncalls && is_worth_it(k, index, p), maps = false;
     if (!asked || !bytes)
         return -ENOMEM;
     for (uint32_t i = 0; i < head->naccesses; i++)
         asked[i] =
             (struct pass_check_asked){.site = PASS_CHECK_UNASKED, .root = PASS_CHECK_ANY_ROOT, .align = 1};
-    for (uint32_t i = 0; i < k->all.c->funcs[index]->nstmts; i++)
+    for (uint32_t i = 0; i < k->all.c->funcs[index]->nstmts; i++) {
+        const struct ptx_stmt *s = &k->all.c->funcs[index]->stmts[i];
         bare &= ask_stmt(k, index, p, i, asked);
+        maps |= s->kind == PTX_INSN && s->form->id == PTX_OP_MAPA;
+    }
+    // A proof does not say that a block of the cluster exists.
+    for (uint32_t i = 0; i < head->naccesses && maps; i++)
+        asked[i].rest &= p->ranges->proof.accesses[i].space != PTX_SPACE_GENERIC &&
+                         p->ranges->proof.accesses[i].space != PTX_SPACE_SHARED_CLUSTER;
     memcpy(bytes, head, head->size);
     row->proof = (struct str){bytes, head->size};
     row->naccesses = head->naccesses;

@@ -331,7 +331,9 @@ static void carried(void)
     uint32_t a, b, at;
     switch (below(3)) {
     case 0:
-        at = emit((struct proof_insn){.op = PROOF_SHRINKS, .a = extend(pick(&pool[wide]), bits, sign)}, bits);
+        a = below(2) ? pick(&pool[wide]) : constant(below(4) ? 1LL << below(9) : small_number(), bits);
+        at =
+            emit((struct proof_insn){.op = PROOF_SHRINKS, .a = extend(a, bits, sign), .imm = below(2)}, bits);
         break;
     case 1:
         at = emit((struct proof_insn){.op = PROOF_STAYS,
@@ -353,6 +355,22 @@ static void carried(void)
                   bits);
     }
     offer(&pool[wide], at);
+    // What a sort makes of a distance: 2 * x - (x and (distance - 1)) + distance.
+    if (below(2)) {
+        unsigned kind = below(4);
+        if (!kind)
+            at =
+                extend(binary(PROOF_SHR, extend(at, bits, false), constant(below(3), 32), bits), bits, false);
+        if (kind == 1)
+            at = emit((struct proof_insn){.op = PROOF_MIN,
+                                          .a = extend(at, bits, false),
+                                          .b = constant(below(3) ? 1LL << below(9) : small_number(), bits)},
+                      bits);
+        a = pick(&pool[wide]);
+        b = binary(PROOF_AND, a, binary(PROOF_ADD, at, constant(-1, bits), bits), bits);
+        a = binary(PROOF_SUB, binary(PROOF_ADD, a, a, bits), b, bits);
+        offer(&pool[wide], below(2) ? a : binary(PROOF_ADD, a, at, bits));
+    }
 }
 
 // A loop with one or two tests, whose body follows under its test or without.
@@ -678,10 +696,10 @@ static affine_wide grown(const struct proof_insn *i, affine_wide v, affine_wide 
     return v;
 }
 
-static affine_wide shrunk(affine_wide v)
+static affine_wide shrunk(const struct proof_insn *i, affine_wide v)
 {
-    for (uint32_t n = below(4); n; n--)
-        v = below(2) ? v >> 1 : v / (1 + below(3));
+    for (uint32_t n = below(9); n; n--)
+        v = below(2) ? v >> 1 : v / (i->imm ? 1 << below(3) : 1 + (int)below(3));
     return v;
 }
 
@@ -769,7 +787,7 @@ static affine_wide compute(struct thread *t, const struct proof_insn *i, unsigne
     case PROOF_SELECT: return t->holds[i->c] ? a : b;
     case PROOF_MERGE: return t->at[t->p->inputs[i->a + t->entered - block->a]];
     case PROOF_STEPS: return low_bits(a + low_bits(b, 64, true) * t->rounds[i->c], i->bits, false);
-    case PROOF_SHRINKS: return shrunk(a);
+    case PROOF_SHRINKS: return shrunk(i, a);
     case PROOF_STAYS: return stayed(i, a);
     case PROOF_GROWS: return grown(i, a, b);
     default: abort();

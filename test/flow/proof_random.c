@@ -273,14 +273,24 @@ static void note(int k, const char *guard)
 
 static void access_shared(int k, const char *guard, int to, bool load)
 {
-    int x = pick(&g.r), t = g.nr++;
+    int x = pick(&g.r), t = g.nr++, apart = 4096 * (int)below(3) - 4096;
+    const char *cluster = below(3) ? "" : "::cluster";
     both("mad.lo.s32 %%r%d, %%r%d, 4, %%rs;\n", t, x);
+    // Memory of another block: the number of the block stands above 24 bits of the address.
+    if (*cluster) {
+        both("add.s32 %%r%d, %%r%d, %d;\n", t, t, apart);
+        analysed("mapa.shared::cluster.u32 %%r%d, %%r%d, %%r%d;\n", t, t, pick(&g.r));
+        executed(
+            "sub.s32 %%r%d, %%r%d, %%rs;\nand.b32 %%r%d, %%r%d, 0xFFFFFF;\nadd.s32 %%r%d, %%r%d, %%rs;\n", t,
+            t, t, t, t, t);
+        both("sub.s32 %%r%d, %%r%d, %d;\n", t, t, apart);
+    }
     g.access[k].root = 2;
     g.access[k].bytes = 4;
     if (load)
-        analysed("%sld.shared.u32 %%r%d, [%%r%d+8];\n", guard, to, t);
+        analysed("%sld.shared%s.u32 %%r%d, [%%r%d+8];\n", guard, cluster, to, t);
     else
-        analysed("%sst.shared.u32 [%%r%d+8], %%r%d;\n", guard, t, x);
+        analysed("%sst.shared%s.u32 [%%r%d+8], %%r%d;\n", guard, cluster, t, x);
     executed("sub.s32 %%r0, %%r%d, %%rs;\nadd.s32 %%r0, %%r0, 8;\ncvt.s64.s32 %%d0, %%r0;\n", t);
     note(k, guard);
     if (load)
@@ -528,6 +538,43 @@ static void loop(int depth)
     offer(wide ? &g.d : &g.r, i);
 }
 
+// Pairs of elements at distances that are halved or doubled, as in a sort. Now and then some of it is wrong.
+static void pairs(void)
+{
+    int top = g.nlabels++, end = g.nlabels++, pred = g.np++, s = g.nr++, m = g.nr++, i = g.nr++,
+        x = pick(&g.r), t = g.nr++;
+    bool rising = !below(3);
+    if (below(2))
+        both("and.b32 %%r%d, %%r%d, %d;\n", t, x, below(2) ? 31 : (int)below(100)), x = t;
+    if (below(4))
+        both("mov.u32 %%r%d, %d;\n", s, below(5) ? rising ? 1 : 1 << below(8) : (int)below(100));
+    else
+        both("min.u32 %%r%d, %%r%d, %d;\n", s, pick(&g.r), below(3) ? 64 : (int)below(100));
+    if (!below(4))
+        both("shr.u32 %%r%d, %%r%d, %d;\n", s, s, (int)below(4));
+    both("L%d:\n", top);
+    use_fuel();
+    if (rising)
+        both("setp.%s.s32 %%p%d, %%r%d, %d;\n@%%p%d bra L%d;\n", below(2) ? "ge" : "gt", pred, s,
+             below(2) ? 64 : (int)below(200), pred, end);
+    else
+        both("setp.eq.s32 %%p%d, %%r%d, %d;\n@%%p%d bra L%d;\n", pred, s, below(3) ? 0 : 77, pred, end);
+    both("add.s32 %%r%d, %%r%d, %d;\n", m, s, below(9) ? -1 : (int)below(3) - 1);
+    if (below(2))
+        both("and.b32 %%r%d, %%r%d, %%r%d;\n", m, m, x);
+    else
+        both("and.b32 %%r%d, %%r%d, %%r%d;\n", m, x, m);
+    both("shl.b32 %%r%d, %%r%d, 1;\nsub.s32 %%r%d, %%r%d, %%r%d;\n", i, x, i, i, m);
+    if (below(2))
+        both("add.s32 %%r%d, %%r%d, %%r%d;\n", i, i, s);
+    use_as_index(i);
+    if (rising)
+        both(below(6) ? "shl.b32 %%r%d, %%r%d, 1;\n" : "mul.lo.s32 %%r%d, %%r%d, 3;\n", s, s);
+    else
+        both(below(6) ? "shr.u32 %%r%d, %%r%d, 1;\n" : "div.u32 %%r%d, %%r%d, 3;\n", s, s);
+    both("bra L%d;\nL%d:\n", top, end);
+}
+
 // The rounds that a compiler puts before an unrolled loop: their number is the low bits of that of all
 // rounds, which is computed from a maximum. Now and then some of it is wrong.
 static void remainder_loop(int depth)
@@ -626,6 +673,8 @@ static void statements(int n, int depth)
                 loop(depth);
             else if (depth > 0 && below(2))
                 remainder_loop(depth);
+            else if (depth > 0 && below(2))
+                pairs();
             else if (depth > 0)
                 unrolled_loop();
             break;

@@ -149,6 +149,18 @@ template <int LEAST> __global__ void word(int *to, const float *from)
     to[threadIdx.x] = part[6 - (e >> 5)];
 }
 
+// A round of a sort: two elements for each thread, at distances from `distance` to 1.
+__global__ void merge(int distance)
+{
+    extern __shared__ int pair[];
+    for (unsigned d = distance; d; d /= 2) {
+        unsigned i = 2 * threadIdx.x - (threadIdx.x & (d - 1));
+        __syncthreads();
+        pair[i] = i;
+        pair[i + d] = pair[i] + 1;
+    }
+}
+
 // The same scalars, and a smaller buffer.
 static void smaller(bool bad)
 {
@@ -342,6 +354,21 @@ static void exponent(bool bad)
     wait();
 }
 
+// The greatest distance needs one more element than there is, or is no power of 2.
+static void distance(bool bad)
+{
+    merge<<<1, 64, 512>>>(32);
+    merge<<<1, 64, 512 - 4 * bad>>>(64);
+    wait();
+}
+
+static void odd_distance(bool bad)
+{
+    merge<<<1, 64, 512>>>(64);
+    merge<<<1, 64, 512>>>(bad ? 65 : 16);
+    wait();
+}
+
 // What the correct twin's launches are: "N M", N proved and M proved in part, is behind the types.
 static const struct check_case cases[] = {
     {"smaller", smaller, "heap-buffer-overflow 2 0"},
@@ -365,6 +392,8 @@ static const struct check_case cases[] = {
     {"chosen", chosen, "heap-buffer-overflow 2 0"},
     {"behind", behind, "heap-buffer-overflow 2 0"},
     {"exponent", exponent, "shared-buffer-overflow 2 0"},
+    {"distance", distance, "shared-buffer-overflow 2 0"},
+    {"odd_distance", odd_distance, "shared-buffer-overflow 2 0"},
 };
 
 int main(int argc, char **argv)
