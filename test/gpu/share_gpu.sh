@@ -200,7 +200,7 @@ check $? 'a client under --mode=api computes'
 client "$T/guilty" "$T/tenant" bad write
 wait "$client"
 wait_for "may be another program's" cat "$T/watched"
-check $? "a client is told that another one may be guilty: $(grep -m 1 'ERROR: moat' "$T/watched")"
+check $? "a report says that another client may be guilty: $(grep -m 1 'ERROR: moat' "$T/watched")"
 ! grep -q 'ERROR: moat.* in kernel work' "$T/watched"
 check $? 'its own kernel is not blamed'
 kill -9 "$watched" 2>/dev/null
