@@ -7,7 +7,8 @@
 # the table goes there instead of into doc/results.md.
 #
 # The error that all clients get does not say whose kernel it was: the wrong one that had just run when a
-# tenant failed. The turn ends with it, is made again without this kernel on a new server, and the section names it.
+# tenant failed. The turn ends with it, and is made again without this kernel on a new server; the section
+# names it.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 nvidia-smi -L >/dev/null 2>&1 || { echo 'fence-mps.sh: no GPU on this machine' >&2; exit 0; }
