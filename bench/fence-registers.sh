@@ -48,6 +48,7 @@ for source in "$here"/../test/programs/*.cu; do
             FILENAME == ARGV[1] { registers[$1] = $2; bytes[$1] = $4; spills[$1] = $3; next }
             { kernel = $1; way = "compared" }
             sub(/^__moat_fence_/, "", kernel) { way = "masked" }
+            sub(/^__moat_rest_/, "", kernel) { way = "rest" }
             kernel in registers {
                 print pass, way, name, kernel, registers[kernel], $2, bytes[kernel], $4, spills[kernel], $3
             }' "$T/own" "$T/fenced" >>"$T/all"
@@ -70,14 +71,14 @@ hex >"$T/rows"
     programs=$(cut -d ' ' -f 3 "$T/rows" | sort -u | wc -l)
     echo "By ptxas -c for sm_90 ($release), of $kernels kernels of $programs programs of the suite. compared:"
     echo 'the kernel itself; masked: its variant for launches whose pointers lie in the partition, where it'
-    echo 'has one. Code: bytes of the kernel'
+    echo 'has one; rest: the variant that masks what a proof does not bound. Code: bytes of the kernel'
     echo 'after the fence over those before, without the functions that it calls; geometric mean and largest.'
     echo 'Registers more than before: of how many kernels none, at most 8; median; most.'
     echo
     echo '| | kernels | none more | at most 8 more | median | most | spill and did not | code | largest |'
     echo '| --- | --- | --- | --- | --- | --- | --- | --- | --- |'
     for pass in fence fence_watchdog; do
-        for way in compared masked; do
+        for way in compared masked rest; do
             grep "^$pass $way " "$T/rows" | awk '{ print $6 - $5, $8 / $7, ($10 > 0 && $9 == 0) }' | sort -n |
                 awk -v what="$way$([ $pass = fence ] || echo ', with the watchdog')" '
                     { more[NR] = $1; none += $1 <= 0; few += $1 <= 8; sum += log($2); spill += $3
@@ -90,6 +91,32 @@ hex >"$T/rows"
                     }'
         done
     done
+    echo
+    echo 'Kernels whose masked or rest variant has more than 8 registers more, or spills (bytes), without the'
+    echo 'watchdog; registers:'
+    echo
+    echo '| program | kernel | own | compared | masked | rest | spilled: own | compared | masked | rest |'
+    echo '| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |'
+    grep '^fence ' "$T/rows" | awk '
+        { at = $3 " " $4; own[at] = $5; spilled[at] = $9; to[at, $2] = $6; spills[at, $2] = $10 }
+        $2 != "compared" && ($6 - $5 > 8 || $10 > $9) { worse[at] = $6 - $5 }
+        END {
+            for (at in worse) {
+                split(at, part, " ")
+                printf "%d\t%s\t%s\t%d", worse[at], part[1], part[2], own[at]
+                row("to")
+                printf "\t%d", spilled[at]
+                row("spills")
+                print ""
+            }
+        }
+        function row(what, i, way) {
+            split("compared masked rest", way, " ")
+            for (i = 1; i <= 3; i++)
+                if (!((at, way[i]) in to)) printf "\t"
+                else printf "\t%d", what == "to" ? to[at, way[i]] : spills[at, way[i]]
+        }' | sort -t "$(printf '\t')" -k1,1nr -k2 | cut -f 2- | c++filt -p |
+        sed -e 's/\(\t[^\t]\{60\}\)[^\t]*/\1.../' -e 's/\t/ | /g' -e 's/^/| /' -e 's/$/ |/'
     if [ -s "$T/failed" ]; then
         echo
         echo "Not compiled: $(sed 's/ / of /' "$T/failed" | paste -sd ';' | sed 's/;/; /g')."

@@ -130,7 +130,7 @@ static void add_candidates(struct guard_finding *f, char *note, size_t size)
 }
 
 // Returns whether other processes share a fault with this one: MPS ends all clients of a server that use the
-// device, with the same error, and does not say whose kernel it was.
+// device, with the same error, which does not say whose kernel it was.
 static bool is_shared(void)
 {
     int devices = 0, mps = 0;

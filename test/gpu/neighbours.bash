@@ -27,7 +27,7 @@ server_start() {
 }
 
 server_end() {
-    [ -z "$server" ] || echo quit | timeout 20 nvidia-cuda-mps-control >/dev/null 2>&1
+    [ -z "$server" ] || echo 'quit -t 1' | timeout 20 nvidia-cuda-mps-control >/dev/null 2>&1
     server=
 }
 
