@@ -48,6 +48,7 @@ static struct {
     // Of a launch that was proved and checked all the same.
     _Atomic(const struct check_prove *) proof;
     _Atomic enum check_proved proved;
+    _Atomic uint64_t frees;
 } stacks[STACKS];
 
 // Release and acquire: who finds the number before and after it has copied the rest has the rest of that
@@ -220,6 +221,7 @@ static uint64_t note_launch(enum driver_id call, const void *function, const str
     atomic_store_explicit(&stacks[number % STACKS].function, function, memory_order_relaxed);
     atomic_store_explicit(&stacks[number % STACKS].proof, proof, memory_order_relaxed);
     atomic_store_explicit(&stacks[number % STACKS].proved, proved, memory_order_relaxed);
+    atomic_store_explicit(&stacks[number % STACKS].frees, track_frees(), memory_order_relaxed);
     atomic_store_explicit(&stacks[number % STACKS].number, number, memory_order_relaxed);
     return number;
 }
@@ -307,6 +309,12 @@ uint32_t check_launch_stack(uint64_t number, enum driver_id *call)
     if (known)
         *call = atomic_load_explicit(&stacks[number % STACKS].call, memory_order_relaxed);
     return known ? atomic_load_explicit(&stacks[number % STACKS].stack, memory_order_relaxed) : 0;
+}
+
+uint64_t check_launch_frees(uint64_t number)
+{
+    return is_kept(number) ? atomic_load_explicit(&stacks[number % STACKS].frees, memory_order_relaxed)
+                           : UINT64_MAX;
 }
 
 void check_launch_set_proved(uint64_t number, const struct check_prove *proof, enum check_proved proved)

@@ -29,6 +29,8 @@ const void *check_launch_variant(const void *handle, unsigned n);
 // Returns the host's call stack of a launch by its number, and the call; 0: no longer known.
 uint32_t check_launch_stack(uint64_t number, enum driver_id *call);
 const char *check_launch_kernel(uint64_t number);  // NULL: no longer known
+// Returns how many blocks had been freed before a launch; UINT64_MAX: no longer known.
+uint64_t check_launch_frees(uint64_t number);
 // What a launch was made with.
 enum { CHECK_LAUNCH_BYTES = 256 };
 struct check_launch_saved {

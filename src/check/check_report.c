@@ -177,9 +177,27 @@ static void add_start(struct guard_finding *f)
     epoch_leave(section);
 }
 
+// Takes the first buffer behind an access in place of the one in the finding if it is nearer and was freed
+// since the launch: records are read after the program has freed what the kernel used.
+static void prefer_freed_since(struct guard_finding *f, uint64_t launch)
+{
+    const struct track_copy *b = &f->buffers[0];
+    uint64_t far = REDZONE;
+    if (f->nbuffers)
+        far = b->base > f->address ? b->base - f->address : f->address - (b->base + b->size);
+    struct track_copy since;
+    if (!track_freed_after(f->address, f->address + far, check_launch_frees(launch), &since))
+        return;
+    since.freed = false;
+    f->buffers[0] = since;
+    f->nbuffers = 1;
+}
+
 // Adds the buffer whose redzone an access is in: the one that it starts in, or the nearest one that is live,
-// unless the one that the record names, and that may have been freed before or since, is nearer.
-static void add_redzone(struct guard_finding *f, const struct context *ctx, uint64_t base, uint64_t size)
+// unless the one that the record names, and that may have been freed before or since, is nearer, or one that
+// was freed since the launch.
+static void add_redzone(struct guard_finding *f, const struct context *ctx, uint64_t base, uint64_t size,
+                        uint64_t launch)
 {
     if (check_host_shadow && check_host_shadow->near(f->address, &f->buffers[0]))
         f->nbuffers = 1;
@@ -199,6 +217,7 @@ static void add_redzone(struct guard_finding *f, const struct context *ctx, uint
     add_nearest(f, named && far < REDZONE ? far + 1 : REDZONE, named && far < REDZONE ? far : REDZONE, NULL);
     if (!f->nbuffers && named)
         f->buffers[f->nbuffers++] = there.buffers[0];
+    prefer_freed_since(f, launch);
 }
 
 // Says which memory of the host the pointer of an access points to, if it does.
@@ -479,7 +498,7 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     if (placed)
         add_variable(&f, site, r->payload[1], r->payload[3]);
     else if (r->kind == KCHECK_REDZONE)
-        add_redzone(&f, ctx, r->payload[2], r->payload[3]);
+        add_redzone(&f, ctx, r->payload[2], r->payload[3], r->payload[4]);
     else
         add_block(&f, ctx, r->payload[2], r->payload[3]);
     if (r->kind == KCHECK_STRAY && is_placed(r->address))

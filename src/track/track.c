@@ -26,7 +26,8 @@ enum { SPARES = 32, RETIRE_BATCH = 16 };
 static struct {
     _Alignas(64) struct lock lock;  // protects all changes to what follows; no other work is done under it
     uint64_t serial;
-    uint64_t queue_first, queue_last;  // queue_last - queue_first <= TRACK_FREED
+    uint64_t queue_first;         // queue_last - queue_first <= TRACK_FREED
+    _Atomic uint64_t queue_last;  // relaxed: only the holder of the lock writes it; see track_frees
     struct index memory;
     struct index announced, handles;
     bool any_announced;  // ever
@@ -74,6 +75,16 @@ static void prefetch_registry(enum guard_count count)
     __builtin_prefetch((const void *)atomic_load_explicit(&registry.memory.root, memory_order_relaxed));
 }
 
+static uint64_t frees(void)
+{
+    return atomic_load_explicit(&registry.queue_last, memory_order_relaxed);
+}
+
+uint64_t track_frees(void)
+{
+    return frees();
+}
+
 static bool is_freed(const struct track_block *b)
 {
     // Acquire: pairs with mark_freed, so that freed_by and freed_stack are visible.
@@ -89,8 +100,8 @@ void track_after_fork(void)
     index_after_fork(&registry.announced);
     index_after_fork(&registry.handles);
     // Another thread of the parent may have been about to free the last one.
-    struct track_block **last = &queue[(registry.queue_last - 1) % TRACK_FREED];
-    if (registry.queue_last > registry.queue_first && *last && !is_freed(*last))
+    struct track_block **last = &queue[(frees() - 1) % TRACK_FREED];
+    if (frees() > registry.queue_first && *last && !is_freed(*last))
         *last = NULL;
     // Blocks that another thread of the parent was about to retire are leaked.
     registry.removed = 0;
@@ -260,13 +271,13 @@ static void forget_oldest(void)
 // Requires the lock. If the queue is full, the oldest freed block is forgotten.
 static void mark_freed(struct track_block *b, enum driver_id call, uint32_t stack)
 {
-    if (registry.queue_last - registry.queue_first == TRACK_FREED)
+    if (frees() - registry.queue_first == TRACK_FREED)
         forget_oldest();
     atomic_store_explicit(&b->freed_by, (uint16_t)call, memory_order_relaxed);
     atomic_store_explicit(&b->freed_stack, stack, memory_order_relaxed);
-    b->freed_at = registry.queue_last;
-    queue[registry.queue_last % TRACK_FREED] = b;
-    registry.queue_last++;
+    b->freed_at = frees();
+    queue[b->freed_at % TRACK_FREED] = b;
+    atomic_store_explicit(&registry.queue_last, b->freed_at + 1, memory_order_relaxed);
     // Release: pairs with is_freed.
     atomic_store_explicit(&b->freed, true, memory_order_release);
     note_loss();
@@ -411,7 +422,7 @@ bool track_freeing(uint64_t base, enum track_way way, enum driver_id call)
     // Before the lock is taken, because the unwinder takes the dynamic loader's lock.
     uint32_t stack = stack_capture(NULL, (unsigned)guard.options.stack_depth);
     lock_take(&registry.lock);
-    __builtin_prefetch(&queue[registry.queue_last % TRACK_FREED], 1);
+    __builtin_prefetch(&queue[frees() % TRACK_FREED], 1);
     struct track_block *b = starting_at(way == TRACK_BY_ARRAY ? &registry.handles : &registry.memory, base);
     bool right = b && !is_freed(b) && track_families[b->facts.family].freed_by == way;
     if (right) {
@@ -604,11 +615,27 @@ struct track_block *track_after(uint64_t address, uint64_t end)
     }
 }
 
+bool track_freed_after(uint64_t address, uint64_t end, uint64_t since, struct track_copy *out)
+{
+    struct track_block *b;
+    bool found = false;
+    lock_take(&registry.lock);
+    while (!found && (b = (struct track_block *)index_above(&registry.memory, address)) &&
+           b->range.base < end) {
+        address = b->range.base;
+        found = is_freed(b) && b->freed_at >= since;
+        if (found)
+            *out = track_copy(b, true);
+    }
+    lock_give(&registry.lock);
+    return found;
+}
+
 unsigned track_last_freed(struct track_copy *copies, unsigned most)
 {
     unsigned n = 0;
     lock_take(&registry.lock);
-    for (uint64_t i = registry.queue_last; i > registry.queue_first && n < most; i--) {
+    for (uint64_t i = frees(); i > registry.queue_first && n < most; i--) {
         const struct track_block *b = queue[(i - 1) % TRACK_FREED];
         if (b && b->facts.family != TRACK_ARRAY)
             copies[n++] = track_copy(b, true);

@@ -174,6 +174,12 @@ uint64_t track_inherited(void);
 unsigned track_last_freed(struct track_copy *copies, unsigned most);
 unsigned track_last_made(struct track_copy *copies, unsigned most);
 
+// Returns how many blocks have been freed; relaxed.
+uint64_t track_frees(void);
+// Copies the first block that starts in (address, end) and was freed when `since` blocks or more had been. It
+// needs no epoch section.
+bool track_freed_after(uint64_t address, uint64_t end, uint64_t since, struct track_copy *out);
+
 static inline uint64_t track_end(const struct track_block *b)
 {
     return b->range.base + b->range.size;

@@ -230,6 +230,14 @@ static void good_last_freed(void **state)
     assert_int_equal(copies[0].base, BASE + 4 * STEP);
     assert_int_equal(copies[1].base, BASE + 2 * STEP);
     assert_true(copies[0].freed && copies[0].freed_by == DRIVER_cuMemFree_v2);
+    // The first of them behind an address, if it was freed late enough.
+    uint64_t frees = track_frees();
+    assert_true(track_freed_after(BASE, BASE + 6 * STEP, 0, copies));
+    assert_int_equal(copies[0].base, BASE + STEP);
+    assert_true(track_freed_after(BASE, BASE + 6 * STEP, frees - 2, copies));
+    assert_int_equal(copies[0].base, BASE + 4 * STEP);
+    assert_false(track_freed_after(BASE, BASE + 4 * STEP, frees - 2, copies));
+    assert_false(track_freed_after(BASE, BASE + 6 * STEP, frees, copies));
     assert_int_equal(track_last_made(copies, 4), 2);
     assert_int_equal(copies[0].base, BASE + 3 * STEP - 8);
     assert_int_equal(copies[1].base, BASE + 5 * STEP);

@@ -110,6 +110,18 @@ static void far_before(bool bad)
     wait();
 }
 
+// What is reported after the frees names the buffer that the access was before, and not the one further on
+// the other side.
+static void before_and_freed(bool bad)
+{
+    enum { N = 36864 };
+    char *a = take<char>(N), *b = take<char>(N);
+    put<<<1, 1>>>(b, bad ? -72l : 0l, 'x');
+    cudaFree(b);
+    cudaFree(a);
+    wait();
+}
+
 static void far_behind_small(bool bad)
 {
     char *a = take<char>(20000);
@@ -471,6 +483,7 @@ static const struct check_case cases[] = {
     {"merged", merged, "heap-buffer-overflow"},
     {"far_behind", far_behind, "heap-buffer-overflow"},
     {"far_before", far_before, "heap-buffer-underflow"},
+    {"before_and_freed", before_and_freed, "heap-buffer-underflow"},
     {"far_behind_small", far_behind_small, "heap-buffer-overflow"},
     {"jump", jump, "missed"},
     {"pointer_in_memory", pointer_in_memory, "heap-buffer-overflow"},
