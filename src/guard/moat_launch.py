@@ -131,21 +131,28 @@ def watch_triton(compiler):
     """Triton: what a compiled kernel calls to launch itself."""
     kernel_class = compiler.CompiledKernel
     plain = kernel_class._init_handles
+    version = getattr(sys.modules.get("triton"), "__version__", "")
+    without_constants = version.startswith("3.2.")
 
     @functools.wraps(plain)
     def init_handles(self):
         done = self.module is not None
         result = plain(self)
-        if not done and self._run is not None:
-            self._run = _launcher(self, self._run)
+        name = "_run" if hasattr(self, "_run") else "run"  # "run" before Triton 3.5
+        if not done and vars(self).get(name) is not None:
+            setattr(self, name, _launcher(self, vars(self)[name], without_constants))
         return result
 
     kernel_class._init_handles = init_handles
     _start()
 
 
-def _launcher(kernel, plain):
-    names = tuple(getattr(getattr(kernel.src, "fn", None), "arg_names", ()))
+def _launcher(kernel, plain, without_constants):
+    """WITHOUT_CONSTANTS: whether the launcher gets the arguments that are not tl.constexpr only."""
+    function = getattr(kernel.src, "fn", None)
+    names = tuple(getattr(function, "arg_names", ()))
+    if without_constants and function is not None:
+        names = tuple(n for n, p in zip(names, function.params) if not p.is_constexpr)
 
     @functools.wraps(plain, updated=())
     def launch(grid_x, grid_y, grid_z, stream, *rest):

@@ -79,6 +79,72 @@ cudaError_t cudart12_cudaRuntimeGetVersion(int *version)
     return cudaSuccess;
 }
 
+// --- structures that have grown ----------------------------------------------------------------------------
+
+_Static_assert(sizeof(struct cudart12_pointer) == 24, "as CUDA 12's headers have it");
+_Static_assert(sizeof(struct cudart12_resource) == 64, "as CUDA 12's headers have it");
+_Static_assert(sizeof(struct cudart12_view) == 48, "as CUDA 12's headers have it");
+
+// A caller that was built for CUDA 12 has room for the old structure only, and nothing behind it counts.
+#define SHORTENED(to, type, call)           \
+    do {                                    \
+        type found;                         \
+        RT_REQUIRE(to);                     \
+        RT_TRY(call);                       \
+        memcpy((to), &found, sizeof *(to)); \
+        return cudaSuccess;                 \
+    } while (0)
+
+static const cudaResourceDesc *lengthened(cudaResourceDesc *to, const struct cudart12_resource *from)
+{
+    if (!from)
+        return NULL;
+    memset(to, 0, sizeof *to);
+    memcpy(to, from, sizeof *from);
+    return to;
+}
+
+cudaError_t cudart12_cudaPointerGetAttributes(struct cudart12_pointer *to, const void *pointer)
+{
+    SHORTENED(to, cudaPointerAttributes, cudaPointerGetAttributes(&found, pointer));
+}
+
+cudaError_t cudart12_cudaCreateTextureObject(cudaTextureObject_t *texture,
+                                             const struct cudart12_resource *resource,
+                                             const cudaTextureDesc *desc, const struct cudart12_view *view)
+{
+    cudaResourceDesc full;
+    cudaResourceViewDesc full_view = {0};
+    if (view)
+        memcpy(&full_view, view, sizeof *view);
+    return cudaCreateTextureObject(texture, lengthened(&full, resource), desc, view ? &full_view : NULL);
+}
+
+cudaError_t cudart12_cudaCreateSurfaceObject(cudaSurfaceObject_t *surface,
+                                             const struct cudart12_resource *resource)
+{
+    cudaResourceDesc full;
+    return cudaCreateSurfaceObject(surface, lengthened(&full, resource));
+}
+
+cudaError_t cudart12_cudaGetTextureObjectResourceDesc(struct cudart12_resource *to,
+                                                      cudaTextureObject_t texture)
+{
+    SHORTENED(to, cudaResourceDesc, cudaGetTextureObjectResourceDesc(&found, texture));
+}
+
+cudaError_t cudart12_cudaGetSurfaceObjectResourceDesc(struct cudart12_resource *to,
+                                                      cudaSurfaceObject_t surface)
+{
+    SHORTENED(to, cudaResourceDesc, cudaGetSurfaceObjectResourceDesc(&found, surface));
+}
+
+cudaError_t cudart12_cudaGetTextureObjectResourceViewDesc(struct cudart12_view *to,
+                                                          cudaTextureObject_t texture)
+{
+    SHORTENED(to, cudaResourceViewDesc, cudaGetTextureObjectResourceViewDesc(&found, texture));
+}
+
 // --- names from before contexts belonged to devices --------------------------------------------------------
 
 cudaError_t cudart12_cudaThreadSynchronize(void)

@@ -58,6 +58,24 @@ struct cudart12_launch {
     cudaStream_t stream;
 };
 
+// cudaPointerAttributes, cudaResourceDesc and cudaResourceViewDesc: those of CUDA 13 begin so and are larger.
+struct cudart12_pointer {
+    cudaMemoryType type;
+    int device;
+    void *devicePointer, *hostPointer;
+};
+
+struct cudart12_resource {
+    cudaResourceType resType;
+    unsigned long long res[7];
+};
+
+struct cudart12_view {
+    int format;
+    unsigned long long width, height, depth;
+    unsigned int firstMipmapLevel, lastMipmapLevel, firstLayer, lastLayer;
+};
+
 // Exported by libcudart.so.12, under other names.
 #pragma GCC visibility push(default)
 cudaError_t cudart12_cudaRuntimeGetVersion(int *version);
@@ -65,6 +83,18 @@ cudaError_t cudart12_cudaGetDeviceProperties_v2(struct cudart12_prop *to, int de
 cudaError_t cudart12_cudaGetDeviceProperties(struct cudart12_prop *to, int device);
 cudaError_t cudart12_cudaChooseDevice(int *device, const struct cudart12_prop *wish);
 cudaError_t cudart12_cudaChooseDevice_v2(int *device, const struct cudart12_prop *wish);
+cudaError_t cudart12_cudaPointerGetAttributes(struct cudart12_pointer *to, const void *pointer);
+cudaError_t cudart12_cudaCreateTextureObject(cudaTextureObject_t *texture,
+                                             const struct cudart12_resource *resource,
+                                             const cudaTextureDesc *desc, const struct cudart12_view *view);
+cudaError_t cudart12_cudaCreateSurfaceObject(cudaSurfaceObject_t *surface,
+                                             const struct cudart12_resource *resource);
+cudaError_t cudart12_cudaGetTextureObjectResourceDesc(struct cudart12_resource *to,
+                                                      cudaTextureObject_t texture);
+cudaError_t cudart12_cudaGetSurfaceObjectResourceDesc(struct cudart12_resource *to,
+                                                      cudaSurfaceObject_t surface);
+cudaError_t cudart12_cudaGetTextureObjectResourceViewDesc(struct cudart12_view *to,
+                                                          cudaTextureObject_t texture);
 cudaError_t cudart12_cudaThreadSynchronize(void);
 cudaError_t cudart12_cudaThreadExit(void);
 cudaError_t cudart12_cudaThreadGetLimit(size_t *value, cudaLimit limit);

@@ -6,7 +6,11 @@ import sys
 import torch
 import triton
 import triton.language as tl
-from triton.tools.tensor_descriptor import TensorDescriptor
+
+try:
+    from triton.tools.tensor_descriptor import TensorDescriptor
+except ImportError:  # Triton 3.2
+    TensorDescriptor = None
 
 
 @triton.jit
@@ -46,7 +50,9 @@ def locked_sums(x_ptr, sums_ptr, locks_ptr, first_ptr, GROUPS: tl.constexpr, BLO
     total = tl.load(x_ptr + row * BLOCK + columns)
     while tl.atomic_cas(locks_ptr + group, 0, 1) == 1:
         pass
-    if tl.load(first_ptr + group) == 1:
+    is_first = tl.load(first_ptr + group) == 1
+    tl.debug_barrier()  # Triton 3.6 puts none here, and one warp would clear what another has yet to load
+    if is_first:
         tl.atomic_xchg(first_ptr + group, 0)
     else:
         total += tl.load(sums_ptr + group * BLOCK + columns)
@@ -159,7 +165,7 @@ def main():
     torch.manual_seed(7)
     wrong = 0
     for name, test in sorted(globals().items()):
-        if name.startswith("test_"):
+        if name.startswith("test_") and (TensorDescriptor or "descriptors" not in name):
             right = test()
             print(name[5:], "ok" if right else "WRONG", flush=True)
             wrong += not right

@@ -30,6 +30,10 @@ cat >"$work/old.c" <<'END_OF_C'
 #define DECLARE(name) __typeof__(cudart12_##name) name
 DECLARE(cudaGetDeviceProperties_v2);
 DECLARE(cudaThreadSynchronize);
+#define OLD(name, symbol) __typeof__(cudart12_##symbol) name __asm__(#symbol)
+OLD(old_pointer, cudaPointerGetAttributes);
+OLD(old_texture, cudaCreateTextureObject);
+OLD(old_resource, cudaGetTextureObjectResourceDesc);
 cudaError_t old_prefetch(const void *, size_t, int, cudaStream_t) __asm__("cudaMemPrefetchAsync");
 cudaError_t old_advise(const void *, size_t, cudaMemoryAdvise, int) __asm__("cudaMemAdvise");
 cudaError_t old_edges(cudaGraph_t, cudaGraphNode_t *, cudaGraphNode_t *, size_t *) __asm__("cudaGraphGetEdges");
@@ -40,6 +44,28 @@ cudaError_t old_depend(cudaGraph_t, const cudaGraphNode_t *, const cudaGraphNode
         printf("%s: %d\n", #call, cudaGetLastError());   \
         return 1;                                        \
     }
+// The structures of 13 are larger: what is behind those of 12 is neither written nor read.
+static int ends(char *memory)
+{
+    struct { struct cudart12_pointer is; char behind[64]; } pointer;
+    struct { struct cudart12_resource is; char behind[80]; } linear, found;
+    cudaTextureDesc desc = {0};
+    cudaTextureObject_t texture;
+    char same[80];
+    memset(same, 0x5a, sizeof same);
+    memset(&pointer, 0x5a, sizeof pointer);
+    memset(&found, 0x5a, sizeof found);
+    memset(&linear, 0x5a, sizeof linear);
+    linear.is = (struct cudart12_resource){.resType = CU_RESOURCE_TYPE_LINEAR};
+    // The address, 32 bits of a signed integer, and the size.
+    linear.is.res[0] = (unsigned long long)memory, linear.is.res[1] = 32, linear.is.res[4] = 4096;
+    TRY(old_pointer(&pointer.is, memory));
+    TRY(old_texture(&texture, &linear.is, &desc, NULL));
+    TRY(old_resource(&found.is, texture));
+    return pointer.is.devicePointer != memory || memcmp(pointer.behind, same, sizeof pointer.behind) ||
+           memcmp(&found.is, &linear.is, sizeof found.is) || memcmp(found.behind, same, sizeof found.behind);
+}
+
 int main(void)
 {
     struct cudart12_prop p;
@@ -55,6 +81,7 @@ int main(void)
     TRY(old_advise(memory, 1 << 20, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
     TRY(old_prefetch(memory, 1 << 20, 0, NULL));
     TRY(old_prefetch(memory, 1 << 20, -1, NULL));
+    TRY(ends(memory));
     TRY(cudaGraphCreate(&graph, 0));
     TRY(cudaGraphAddEmptyNode(&nodes[0], graph, NULL, 0));
     TRY(cudaGraphAddEmptyNode(&nodes[1], graph, NULL, 0));
