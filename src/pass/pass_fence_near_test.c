@@ -188,8 +188,8 @@ static void check_union(const char *text, unsigned pairs, unsigned calls)
     pass_result_free(r);
 }
 
-// What may be a pointer or a number, in a struct, keeps no launch from the variant: it is looked up. The lower
-// half of a pointer may also say how it is aligned.
+// What may be a pointer or a number, in a struct, keeps no launch from the variant: it is looked up. The
+// lower half of a pointer may also say how it is aligned.
 static void good_number_too(void **state)
 {
     check_union(UNION("mov.b32 %y, 1;\n"), 2, 0);
