@@ -92,6 +92,50 @@ static bool is_fixed(const struct planning *p, uint32_t at, unsigned row, const 
     return true;
 }
 
+// Returns whether a register is read by an AND, as the lower half of a pointer is to see what it is aligned
+// to.
+static bool is_masked_off(const struct ptx_func *f, uint32_t reg)
+{
+    for (uint32_t i = 0; i < f->nstmts; i++) {
+        const struct ptx_stmt *s = &f->stmts[i];
+        if (s->kind != PTX_INSN || s->form->id != PTX_OP_AND)
+            continue;
+        for (unsigned n = 1; n < 3; n++)
+            if (ptx_operand(s, n) && ptx_operand(s, n)->kind == PTX_REG && ptx_operand(s, n)->id == reg)
+                return true;
+    }
+    return false;
+}
+
+// Returns whether the pointer at an offset of a parameter that is a struct may be a number instead: the
+// kernel also takes its lower half, as CUB does of an initial value that is given or loaded. Such a launch
+// could not run a variant that has the host look at the pointer.
+static bool is_number_too(const struct planning *p, uint32_t offset)
+{
+    const struct ptx_func *f = p->f;
+    const struct reach *reach = p->roots->reach;
+    bool in_struct = false;
+    for (uint32_t i = 0; i < f->nparams; i++) {
+        uint64_t at = 0, size = ptx_var_size(&f->params[i]);
+        roots_param_offset(f, f->params[i].sym, &at);
+        in_struct |= size > sizeof(uint64_t) && offset >= at && offset < at + size;
+    }
+    for (uint32_t i = 0; i < f->nstmts && in_struct; i++) {
+        const struct ptx_stmt *s = &f->stmts[i];
+        const struct ptx_operand *to = ptx_operand(s, 0), *from = ptx_operand(s, 1);
+        if (s->kind != PTX_INSN || s->form->id != PTX_OP_CVT || !to || to->kind != PTX_REG || !from ||
+            from->kind != PTX_REG || ptx_type_bits((enum ptx_type)ptx_reg_var(f, to->id)->type) != 32)
+            continue;
+        uint32_t v = reach_read(reach, i, regs_index(reach->regs, from->id));
+        struct roots_of root = v == REACH_NONE ? (struct roots_of){ROOTS_OWN, 0} : p->roots->of[v];
+        bool loads = v != REACH_NONE && reach->value.items[v].kind == REACH_DEF &&
+                     f->stmts[reach->value.items[v].place].form->id == PTX_OP_LD;
+        if (loads && root.kind == ROOTS_PARAM && root.id == offset && !is_masked_off(f, to->id))
+            return true;
+    }
+    return false;
+}
+
 // Returns whether the access only needs a mask, and describes it.
 static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const struct ptx_mem *mem,
                       struct fence_masked *m)
@@ -111,6 +155,8 @@ static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const
     bool rooted = root.kind == ROOTS_PARAM || variable != PTX_NONE;
     if (shared ? bits != 32 || mem->bytes > FENCE_MOST_SHARED
                : bits != 64 || !rooted || rows || fence_is_shared(mem))
+        return false;
+    if (root.kind == ROOTS_PARAM && !shared && is_number_too(p, root.id))
         return false;
     *m = (struct fence_masked){.stmt = at,
                                .row = row,

@@ -173,6 +173,30 @@ static void good_fixed(void **state)
     }
 }
 
+#define UNION(body)                                                                                 \
+    ".version 8.1\n.target sm_90\n.address_size 64\n"                                               \
+    ".visible .entry k(.param .align 8 .b8 ps[16], .param .u64 pa)\n{\n"                            \
+    ".reg .b64 %p, %a;\n.reg .b32 %x, %y;\nld.param.u64 %p, [ps+8];\nld.param.u64 %a, [pa];\n" body \
+    "ld.global.u32 %x, [%p];\nadd.s32 %x, %x, %y;\nst.global.u32 [%a], %x;\nret;\n}\n"
+
+static void check_union(const char *text, unsigned pairs, unsigned calls)
+{
+    struct pass_result *r = rewritten(text);
+    assert_int_equal(r->check->kernels[0].full.npairs, pairs);
+    assert_int_equal(r->check->kernels[0].full.pairs[pairs - 1].offset, 16);
+    assert_int_equal(count(r, "\tcall"), calls);
+    pass_result_free(r);
+}
+
+// What may be a pointer or a number, in a struct, keeps no launch from the variant: it is looked up. The
+// lower half of a pointer may also say how it is aligned.
+static void good_number_too(void **state)
+{
+    check_union(UNION("mov.b32 %y, 1;\n"), 2, 0);
+    check_union(UNION("cvt.u32.u64 %y, %p;\n"), 1, 1);
+    check_union(UNION("cvt.u32.u64 %y, %p;\nand.b32 %y, %y, 15;\n"), 2, 0);
+}
+
 // Pointers from memory are looked up.
 static void good_loaded(void **state)
 {
@@ -260,6 +284,7 @@ int main(void)
         cmocka_unit_test(good_shared),     cmocka_unit_test(good_loaded),
         cmocka_unit_test(good_rest),       cmocka_unit_test(good_rest_keeps),
         cmocka_unit_test(good_variables),  cmocka_unit_test(good_fixed),
+        cmocka_unit_test(good_number_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
