@@ -318,8 +318,7 @@ static void clusters(void)
 {
     CUfunction f = function(load(CLUSTERED), "clustered");
     CUdeviceptr a = buffer(), idx = indices(0);
-    int got[N], major = 0;
-    NEED(d.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+    int got[N];
     NEED(d.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2));
     NEED(d.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, 1));
     NEED(d.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, 1));
