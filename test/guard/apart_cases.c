@@ -10,7 +10,7 @@
 
 #include "driver/driver.h"
 
-enum { N = 256, BYTES = N * 4, THREADS = 4 };
+enum { N = 256, BYTES = N * 4, THREADS = 4, MOST_PAGES = 4096 };
 
 #define HEAD ".version 7.8\n.target sm_75\n.address_size 64\n"
 // a[idx[i]] = i, which no proof covers; regular: a[i] = i.
@@ -254,6 +254,46 @@ static void again(void)
     }
 }
 
+// Pages of memory that the process uses.
+static long pages(void)
+{
+    long size = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%ld %ld", &size, &resident) != 2)
+        exit(2);
+    fclose(f);
+    return resident;
+}
+
+// The variants of modules and libraries that are unloaded are unloaded with them: the process does not grow.
+static void unloaded(void)
+{
+    long before = 0;
+    for (int i = 0; i < 200; i++) {
+        CUmodule m = load(HEAD KERNELS);
+        CUlibrary library;
+        CUkernel kernel;
+        CUdeviceptr a = buffer(), idx = indices(0);
+        launch(function(m, "scatter"), 0, NULL, (void *[]){&a, &idx});
+        NEED(d.cuLibraryLoadData(&library, HEAD KERNELS, NULL, NULL, 0, NULL, NULL, 0));
+        NEED(d.cuLibraryGetKernel(&kernel, library, "scatter"));
+        launch((CUfunction)kernel, 0, NULL, (void *[]){&a, &idx});
+        NEED(d.cuCtxSynchronize());
+        is_backwards(a);
+        NEED(d.cuModuleUnload(m));
+        NEED(d.cuLibraryUnload(library));
+        NEED(d.cuMemFree_v2(a));
+        NEED(d.cuMemFree_v2(idx));
+        before = i == 20 ? pages() : before;
+    }
+    // A GPU's driver may keep what it likes.
+    long more = getenv("GUARD_DEVICE") ? 0 : pages() - before;
+    if (more > MOST_PAGES) {
+        printf("the process has grown by %ld pages\n", more);
+        exit(3);
+    }
+}
+
 // What the program sets in its kernel before a variant exists holds for the variant.
 static void attributes(void)
 {
@@ -318,8 +358,7 @@ static void clusters(void)
 {
     CUfunction f = function(load(CLUSTERED), "clustered");
     CUdeviceptr a = buffer(), idx = indices(0);
-    int got[N], major = 0;
-    NEED(d.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+    int got[N];
     NEED(d.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2));
     NEED(d.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, 1));
     NEED(d.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, 1));
@@ -488,12 +527,25 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"regular", regular},   {"unproved", unproved},       {"indirect", indirect},
-                 {"file", from_file},    {"variables", add_in_module}, {"library", in_library},
-                 {"again", again},       {"attributes", attributes},   {"captured", captured},
-                 {"threads", threads},   {"together", together},       {"later", attributes_later},
-                 {"clusters", clusters}, {"elsewhere", elsewhere},     {"early", early},
-                 {"reset", reset},       {"devices", devices},         {"beside", beside}};
+    } cases[] = {{"regular", regular},
+                 {"unproved", unproved},
+                 {"indirect", indirect},
+                 {"file", from_file},
+                 {"variables", add_in_module},
+                 {"library", in_library},
+                 {"again", again},
+                 {"attributes", attributes},
+                 {"unloaded", unloaded},
+                 {"captured", captured},
+                 {"threads", threads},
+                 {"together", together},
+                 {"later", attributes_later},
+                 {"clusters", clusters},
+                 {"elsewhere", elsewhere},
+                 {"early", early},
+                 {"reset", reset},
+                 {"devices", devices},
+                 {"beside", beside}};
     if (argc < 3)
         return 2;
     bad = !strcmp(argv[2], "bad");

@@ -54,6 +54,7 @@ file 1 1 heap-buffer-overflow
 variables 1 1 global-buffer-overflow
 library 1 1 global-buffer-overflow
 again 10 10 -
+unloaded 400 400 heap-buffer-overflow
 attributes 1 1 heap-buffer-overflow
 captured 1 2 heap-buffer-overflow
 beside 1 2 heap-buffer-overflow
