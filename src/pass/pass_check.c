@@ -336,7 +336,9 @@ static int analyse(struct check_func *k)
         err = check_find_passes(k);
     if (!err)
         err = check_find_calls_of_free(k);
-    return err || k->k->shadow.shift ? err : check_need(k);
+    if (!err && !k->k->shadow.shift)
+        err = check_need(k);
+    return err ? err : check_find_memos(k);
 }
 
 // f: the copy that is rewritten. proof: NULL for functions that are no kernels. `rest`: the variant that
@@ -371,6 +373,7 @@ static void close_function(struct check_func *k)
     vec_free(&k->params);
     vec_free(&k->param_bounds);
     vec_free(&k->passes);
+    vec_free(&k->memos);
     vec_free(&k->frees);
     vec_free(&k->whole_accesses);
     vec_free(&k->wholes);
@@ -576,6 +579,8 @@ static int rewrite(struct checking *k)
         err = find_by_name(k);
     if (!err)
         err = copy_functions(k);
+    if (!err)
+        err = check_find_disturbing(k);
     if (!err)
         err = check_find_frees(k);
     if (!err)

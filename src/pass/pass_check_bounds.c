@@ -147,6 +147,10 @@ static void share_slot(struct check_func *k, uint32_t v)
     uint32_t slot = k->bounds[v].needed ? check_slot_of(k, v) : CHECK_MOST_SLOTS;
     if (slot == CHECK_MOST_SLOTS) {
         new_bounds(k, &k->bounds[v]);
+        if (k->memo_of[v] != PTX_NONE) {
+            k->bounds[v].base = k->memos.items[k->memo_of[v]].base;
+            k->bounds[v].size = k->memos.items[k->memo_of[v]].size;
+        }
         return;
     }
     if (!k->slot_bounds[slot].needed) {
@@ -159,6 +163,7 @@ static void share_slot(struct check_func *k, uint32_t v)
 
 void check_bounds_registers(struct check_func *k)
 {
+    check_memo_entry(k);
     for (uint32_t v = 0; v < k->reach->value.len; v++)
         share_slot(k, v);
     for (size_t i = 0; i < k->passes.len; i++) {
@@ -224,20 +229,24 @@ _Static_assert(KCHECK_ADDRESS_BITS == 47 && KCHECK_CHUNK_BITS == 21 &&
 
 // Where kernels call malloc, a pointer into its heap is not looked up in the table, but by a call of the
 // function %9. What it does not find has no bounds.
-#define LOOKUP_WITH_HEAP(table)          \
-    "ld.const.u64 %3, [%8+32];\n"        \
-    "sub.u64 %3, %0, %3;\n"              \
-    "ld.const.u64 %6, [%8+40];\n"        \
-    "setp.lt.u64 %7, %3, %6;\n"          \
-    "@%7 bra HEAP;\n" table "bra END;\n" \
-    "HEAP:\n"                            \
-    "call (%3), %9, (%0);\n"             \
-    "shr.u64 %6, %3, 32;\n"              \
-    "sub.u64 %1, %0, %6;\n"              \
-    "and.b64 %2, %3, 0xFFFFFFFF;\n"      \
-    "END:\n"
-static const char lookup_with_heap[] = LOOKUP_WITH_HEAP(LOOKUP("", ""));
-static const char careful_lookup_with_heap[] = LOOKUP_WITH_HEAP(CAREFUL_LOOKUP);
+#define LOOKUP_WITH_HEAP(kept, table)         \
+    kept "ld.const.u64 %3, [%8+32];\n"        \
+         "sub.u64 %3, %0, %3;\n"              \
+         "ld.const.u64 %6, [%8+40];\n"        \
+         "setp.lt.u64 %7, %3, %6;\n"          \
+         "@%7 bra HEAP;\n" table "bra END;\n" \
+         "HEAP:\n"                            \
+         "call (%3), %9, (%0);\n"             \
+         "shr.u64 %6, %3, 32;\n"              \
+         "sub.u64 %1, %0, %6;\n"              \
+         "and.b64 %2, %3, 0xFFFFFFFF;\n"      \
+         "END:\n"
+static const char lookup_with_heap[] = LOOKUP_WITH_HEAP("", LOOKUP("", ""));
+static const char careful_lookup_with_heap[] = LOOKUP_WITH_HEAP("", CAREFUL_LOOKUP);
+// The same, unless the pointer is the one that was looked up last, %10.
+#define KEPT "setp.eq.u64 %7, %0, %10;\n@%7 bra END;\nmov.u64 %10, %0;\n"
+static const char kept_lookup[] = LOOKUP_WITH_HEAP(KEPT, LOOKUP("", ""));
+static const char careful_kept_lookup[] = LOOKUP_WITH_HEAP(KEPT, CAREFUL_LOOKUP);
 _Static_assert(offsetof(struct kcheck_module, heap) == 32 && offsetof(struct kcheck_module, heap_bytes) == 40,
                "lookup_with_heap has them");
 
@@ -267,6 +276,19 @@ void check_lookup(struct check_func *k, enum edit_place place, uint32_t at, stru
     PUT(k, place, at, text, pointer, edit_reg(base), edit_reg(size), edit_reg(k->word), edit_reg(k->x),
         edit_reg(k->slot), edit_reg(k->first), edit_reg(k->ok), edit_sym(k->k->variable),
         edit_sym(k->k->find));
+}
+
+static void look_up_value(struct check_func *k, enum edit_place place, uint32_t at, uint32_t v)
+{
+    struct ptx_operand pointer = edit_reg(k->reach->regs->reg[k->reach->value.items[v].reg]);
+    const struct check_memo *m = k->memo_of[v] == PTX_NONE ? NULL : &k->memos.items[k->memo_of[v]];
+    if (m)
+        PUT(k, place, at, k->in_place || k->child ? careful_kept_lookup : kept_lookup, pointer,
+            edit_reg(m->base), edit_reg(m->size), edit_reg(k->word), edit_reg(k->x), edit_reg(k->slot),
+            edit_reg(k->first), edit_reg(k->ok), edit_sym(k->k->variable), edit_sym(k->k->find),
+            edit_reg(m->last));
+    else
+        check_lookup(k, place, at, pointer, k->bounds[v].base, k->bounds[v].size);
 }
 
 void check_set_bounds(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
@@ -359,8 +381,7 @@ static void set_root(struct check_func *k, uint32_t v, enum edit_place place, ui
         PUT(k, place, at, "mov.u64 %0, %1;\nmov.u64 %2, %3;", edit_reg(b->base), edit_reg(passed->base),
             edit_reg(b->size), edit_reg(passed->size));
     else if (check_slot_of(k, v) == CHECK_MOST_SLOTS)
-        check_lookup(k, place, at, edit_reg(k->reach->regs->reg[k->reach->value.items[v].reg]), b->base,
-                     b->size);
+        look_up_value(k, place, at, v);
 }
 
 // Sets the bounds, and the shadow, of a value that has just been written.
@@ -382,6 +403,7 @@ void check_bounds_after(struct check_func *k, uint32_t stmt, enum edit_place pla
 {
     const struct regs *regs = k->reach->regs;
     check_drop_freed(k, stmt, place, at);
+    check_memo_after(k, stmt, place, at);
     for (uint32_t a = regs->access_at[stmt]; a < regs->access_at[stmt + 1]; a++)
         if (k->reach->written[a] != REACH_NONE)
             set_value(k, k->reach->written[a], place, at);

@@ -14,7 +14,9 @@ static bool calls_free(const struct checking *k, const struct ptx_stmt *s)
     uint32_t to = check_callee(k, s);
     if (!callee)
         return false;
-    return callee->kind != PTX_SYM || callee->id == k->frees || (to != PTX_NONE && k->may_free[to]);
+    if (callee->kind != PTX_SYM)
+        return check_reaches_any(k, s, k->may_free);
+    return callee->id == k->frees || (to != PTX_NONE && k->may_free[to]);
 }
 
 static bool any_calls_free(const struct checking *k, const struct ptx_func *f)
@@ -25,7 +27,7 @@ static bool any_calls_free(const struct checking *k, const struct ptx_func *f)
     return false;
 }
 
-// A call through a pointer may reach any function. Requires that no function has been edited.
+// Requires that no function has been edited, and check_find_disturbing.
 int check_find_frees(struct checking *k)
 {
     uint32_t n = k->c->result->nfuncs;

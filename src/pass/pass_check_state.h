@@ -36,8 +36,11 @@ struct checking {
     struct ptx_func **copies;    // by index of result->funcs: what checked code calls; NULL: unchanged
     struct check_slots **slots;  // by index of result->funcs: NULL if the function's callers pass no bounds
     struct map by_sym;           // names of the program's functions, to indices
-    uint32_t tag;                // of the text
-    bool foreign;                // pass_check.h
+    bool *disturbs;  // by index of result->funcs: it may free memory, or order what other threads have freed
+    bool *taken;     // by symbol: the function's address is taken; of `disturbs`
+    bool joined;     // functions of other texts may be called through pointers
+    uint32_t tag;    // of the text
+    bool foreign;    // pass_check.h
     // Accesses are compared with the shadow (pass_check_shadow.c) in place of bounds; shift 0: they are not.
     struct {
         unsigned shift;
@@ -143,6 +146,11 @@ struct check_bounds {
     uint32_t span, limit;
 };
 
+// Registers with the bounds of the pointer that was looked up last, and the pointer.
+struct check_memo {
+    uint32_t last, base, size;
+};
+
 // Whether a DEF can be computed at the statement `first`.
 struct check_asked {
     uint32_t first;
@@ -241,6 +249,8 @@ struct check_func {
     uint32_t *renamed_in;             // by DEF: number of the segment that it was copied for
     const struct check_slots *slots;  // pointers that come with their bounds; NULL: none
     struct check_bounds slot_bounds[CHECK_MOST_SLOTS];
+    VEC(struct check_memo) memos;
+    uint32_t *memo_of;  // by value: index of the memo that has its bounds, PTX_NONE
     VEC(struct check_free) frees;
     VEC(struct check_pass) passes;  // those of a call together, in the order of the callee's slots
     VEC(uint32_t) declared;         // symbols that the function's outermost scope declares
@@ -347,6 +357,16 @@ uint32_t check_map_pairs(struct check_func *k, uint32_t offset);
 // Sets two registers to the bounds of a root, or to 0.
 void check_set_bounds(struct check_func *k, enum edit_place place, uint32_t at, struct roots_of root,
                       uint32_t base, uint32_t size);
+
+// pass_check_memo.c: lookups that are kept. check_find_disturbing fills k->disturbs; it requires that no
+// function has been edited. check_find_memos requires check_need. Both return 0 or a negative code.
+// check_memo_entry makes registers, and code at the entry; check_memo_after makes code behind a statement.
+int check_find_disturbing(struct checking *k);
+// Whether a call through a pointer may reach one of the functions `of`, by index, or one that is not known.
+bool check_reaches_any(const struct checking *k, const struct ptx_stmt *s, const bool *of);
+int check_find_memos(struct check_func *k);
+void check_memo_entry(struct check_func *k);
+void check_memo_after(struct check_func *k, uint32_t stmt, enum edit_place place, uint32_t at);
 
 // pass_check_calls.c: bounds that calls pass.
 // Lists the functions that are called by their names, each behind those that it calls, except in cycles.

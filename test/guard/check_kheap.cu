@@ -366,6 +366,135 @@ static void aligned_twice(bool bad)
     expect(out, 1, 7);
 }
 
+
+// --- lookups that are kept ---------------------------------------------------------------------------------
+
+__global__ void make_rows(int **rows, int n, int last)
+{
+    for (int i = 0; i < n; i++) {
+        int *p = rows[i] = (int *)malloc((i == n - 1 ? last : 10) * sizeof(int));
+        for (int k = 0; k < last; k++)
+            p[k] = 7;
+    }
+}
+
+__global__ void last_of_rows(int *out, int *const *rows, int n, int rounds)
+{
+    int sum = 0;
+#pragma unroll 1
+    for (int round = 0; round < rounds; round++)
+        sum += rows[round % n][9];
+    out[0] = sum;
+}
+
+// The rows are taken in turns, so that no lookup holds in the next round.
+static void in_turns(bool bad)
+{
+    int *out = take<int>(1), **rows = take<int *>(2);
+    make_rows<<<1, 1>>>(rows, 2, bad ? 9 : 10);
+    last_of_rows<<<1, 1>>>(out, rows, 2, 4);
+    wait();
+    expect(out, 1, 28);
+}
+
+__global__ void both_rows(int *out, int **cell, int rounds)
+{
+    int sum = 0;
+#pragma unroll 1
+    for (int round = 0; round < rounds; round++) {
+        asm volatile("" ::: "memory");
+        int *p = cell[0];
+        cell[0] = cell[1];
+        cell[1] = p;
+        asm volatile("" ::: "memory");
+        int *q = cell[0];
+        sum += p[9] + q[9];
+    }
+    out[0] = sum;
+}
+
+// Two pointers of one place are in use at a time.
+static void at_a_time(bool bad)
+{
+    int *out = take<int>(1), **cell = take<int *>(2);
+    make_rows<<<1, 1>>>(cell, 2, bad ? 9 : 10);
+    both_rows<<<1, 1>>>(out, cell, 4);
+    wait();
+    expect(out, 1, 56);
+}
+
+__device__ __noinline__ int leave(int **cell)
+{
+    return cell[0] != nullptr;
+}
+
+__device__ __noinline__ int give_back(int **cell)
+{
+    free(cell[0]);
+    return 1;
+}
+
+__device__ int (*const calls[])(int **) = {leave, give_back};
+
+__global__ void call_between(int *out, int **cell, int freed, int rounds)
+{
+    int sum = 0;
+#pragma unroll 1
+    for (int round = 0; round < rounds; round++) {
+        sum += cell[0][3];
+        sum += calls[round == freed](cell);
+    }
+    out[0] = sum;
+}
+
+// A function that is called through a pointer frees what the loop loads in each round.
+static void freed_by_pointer(bool bad)
+{
+    int *out = take<int>(1), **cell = take<int *>(1);
+    make_rows<<<1, 1>>>(cell, 1, 10);
+    call_between<<<1, 1>>>(out, cell, bad ? 1 : -1, 4);
+    wait();
+    expect(out, 1, 32);
+}
+
+__device__ void meet()
+{
+    asm volatile("bar.sync 1, 64;" ::: "memory");
+}
+
+__global__ void free_between(int *out, int **cell, int freed, int rounds)
+{
+    int sum = 0;
+    if (threadIdx.x / 32 == 0) {
+#pragma unroll 1
+        for (int round = 0; round < rounds; round++) {
+            meet();
+            if (round == freed && threadIdx.x == 0)
+                free(cell[0]);
+            meet();
+        }
+    } else {
+#pragma unroll 1
+        for (int round = 0; round < rounds; round++) {
+            sum += cell[0][3];
+            meet();
+            meet();
+        }
+    }
+    if (threadIdx.x == 32)
+        out[0] = sum;
+}
+
+// Another thread frees it, and a barrier says so.
+static void freed_by_neighbour(bool bad)
+{
+    int *out = take<int>(1), **cell = take<int *>(1);
+    make_rows<<<1, 1>>>(cell, 1, 10);
+    free_between<<<1, 64>>>(out, cell, bad ? 1 : -1, 4);
+    wait();
+    expect(out, 1, 28);
+}
+
 static const struct check_case cases[] = {
     {"at_once", at_once, "heap-buffer-overflow"},
     {"before", before, "heap-buffer-underflow"},
@@ -380,6 +509,10 @@ static const struct check_case cases[] = {
     {"neighbour", neighbour, "heap-buffer-overflow|heap-buffer-underflow"},
     {"reverse", reverse, "wild-access|heap-buffer-underflow"},
     {"objects", objects, "heap-buffer-overflow"},
+    {"in_turns", in_turns, "heap-buffer-overflow"},
+    {"at_a_time", at_a_time, "heap-buffer-overflow"},
+    {"freed_by_pointer", freed_by_pointer, "heap-use-after-free"},
+    {"freed_by_neighbour", freed_by_neighbour, "heap-use-after-free"},
     {"aligned", aligned, "heap-buffer-overflow"},
     {"aligned_to_a_page", aligned_to_a_page, "heap-buffer-overflow"},
     {"aligned_twice", aligned_twice, "double-free"},

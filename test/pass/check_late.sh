@@ -143,5 +143,54 @@ setp.lt.u32 %p0, %r1, 100;
 ret;
 }
 ")"
+# A lookup is kept over a call through a pointer that reaches no function which frees memory, as the
+# constructor's parameters are others.
+kept() {  # kept RESULT: whether it is, where the function that calls malloc has that result
+    cat >"$T/a.ptx" <<END
+$head
+.extern .func (.param .b64 r) malloc (.param .b64 n);
+.func (.param .b32 r) look (.param .b64 a)
+{
+st.param.b32 [r], 1;
+ret;
+}
+.func $1 take (.param .b64 a)
+{
+.param .b64 n;
+.param .b64 p;
+st.param.b64 [n], 8;
+call (p), malloc, (n);
+ret;
+}
+.global .align 8 .u64 table[2] = {look, take};
+.visible .entry k(.param .u64 a)
+{
+.reg .pred %p<2>;
+.reg .u32 %r<3>;
+.reg .u64 %d<5>;
+ld.param.u64 %d1, [a];
+mov.u32 %r1, 0;
+L:
+ld.global.u64 %d2, [%d1];
+ld.global.u64 %d3, [%d2];
+{
+.param .b64 x;
+.param .b32 y;
+st.param.b64 [x], %d2;
+P: .callprototype (.param .b32 _) _ (.param .b64 _);
+call (y), %d3, (x), P;
+ld.param.b32 %r2, [y];
+}
+add.s32 %r1, %r1, %r2;
+setp.lt.u32 %p1, %r1, 9;
+@%p1 bra L;
+ret;
+}
+END
+    "$MOAT" ptx instrument --pass=check "$T/a.ptx" | awk '/entry __moat_check_/ { on = 1 } on' |
+        grep -c 'mov\.u64 %__moat_[0-9]*_, -6491724523260038753;'
+}
+same 'lookup that is kept' 1 "$(kept '')"
+same 'lookup that is not' 0 "$(kept '(.param .b32 r)')"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
