@@ -32,16 +32,20 @@ check 97 'heap-buffer-overflow' 'a store, by canaries: each tensor is a buffer o
 watch "${pages[@]}" --format=json triton_bounds.py -- bad load
 check 97 '"function": *"main"' 'the Python frame in JSON'
 
-# Both: what check compares is exact, and what it does not, as tensor maps, faults behind the tensor's page.
+# Both: what check compares is exact, and what it does not, as a map that another kernel made, faults behind
+# the tensor's page. A box is compared as a whole, from its first element on; a fault is at the first element
+# that is not there.
 watch --tensors triton_bounds.py -- bad before
 check 97 'the access is 4 elements before its first' '--tensors: a load before the tensor'
 check 97 '^sum 1992' '--tensors: the program goes on'
 watch --tensors triton_bounds.py -- bad described
 check 97 "in kernel double .*:$described\$" '--tensors: a descriptor with too many rows'
-check 97 'is `table`, argument source_ptr: .*; the access is at index \[48, 0\], outside of it' 'its tensor'
+check 97 'is `table`, argument source_ptr: .*; the access is inside of it, at index \[32, 0\]' 'its tensor'
 watch --tensors triton_bounds.py -- good described
 check 0 '^sum 12288' '--tensors: its twin'
 not 'ERROR' '--tensors: its twin'
+watch "${pages[@]}" triton_bounds.py -- bad described
+check 97 'is `table`, argument source_ptr: .*; the access is at index \[48, 0\], ' 'pages: its tensor'
 
 alloc=$(grep -n 'line of the allocation' $program | cut -d: -f1)
 watch --mode=check triton_bounds.py -- bad load
