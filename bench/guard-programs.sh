@@ -3,9 +3,9 @@
 # guard-programs.sh DIR: other people's programs, already built, on a GPU (or with GUARD_PROGRAMS_DEVICE=cpu
 # on the CPU device): alone, in the default mode, with --mode=pages and with --mode=count. They must exit and
 # print as they do alone. DIR is as others_programs describes. JOBS at a time, each run at most
-# GUARD_PROGRAMS_SECONDS. GUARD_PROGRAMS_MODES: instead of api, pages and count. SECTION=FILE: writes the
-# table there instead of into doc/results.md. After a SIGTERM it has what there is. Status 1 if any program
-# behaves differently.
+# GUARD_PROGRAMS_SECONDS. GUARD_PROGRAMS_MODES: instead of api, pages and count; a mode that looks at every
+# access has a section of its own. SECTION=FILE: writes the table there instead of into doc/results.md. After
+# a SIGTERM it has what there is. Status 1 if any program behaves differently.
 #
 # The output of a program is compared by lines, in any order. Alone it runs twice: a line that is the same
 # both times must be there when it is watched; in other lines, before a unit of time or rate, and in lines
@@ -17,7 +17,10 @@ MOAT=$(realpath "${MOAT:-$BUILD/bin/moat}")
 # shellcheck source=bench/others_programs
 . "$here/others_programs"
 JOBS=${JOBS:-1} device=${GUARD_PROGRAMS_DEVICE:-gpu} limit=${GUARD_PROGRAMS_SECONDS:-60}
-ways=${GUARD_PROGRAMS_MODES:-api pages count}
+ways=${GUARD_PROGRAMS_MODES:-api pages count} section=guard-programs under='the guard'
+case $ways in
+check|fence|shadow) section=$ways-programs under=--mode=$ways ;;
+esac
 [ "$device" = cpu ] || nvidia-smi -L >/dev/null 2>&1 ||
     { echo 'guard-programs.sh: no GPU on this machine' >&2; exit 0; }
 T=$(mktemp -d)
@@ -26,9 +29,11 @@ export XDG_CACHE_HOME=$T/cache
 
 mask_units() {
     local timed='time|elapsed|bandwidth|throughput|speed|latency|perf|clock|cycle|per second|took|\/s'
+    timed+='|flops|tops'
     local units='ns|us|ms|msec|sec|s|seconds|microseconds|milliseconds|[KMGT]?i?B(\/s|ytes\/s)?'
     units+='|[KMGT]?[Ff][Ll][Oo][Pp]s?(\/s)?|[KMGT]?[Hh]z|fps|FPS'
-    sed -E -e "/$timed/I s/[0-9]+(\.[0-9]*)?/N/g" -e "s/[0-9.]+(e[-+]?[0-9]+)? ?($units)\b/N \2/g"
+    sed -E -e "/$timed/I s/-?[0-9]+(\.[0-9]*)?(e[-+]?[0-9]+)?/N/g" \
+        -e "s/[0-9.]+(e[-+]?[0-9]+)? ?($units)\b/N \2/g"
 }
 mask_numbers() {
     sed -E 's/0x[0-9a-fA-F]+/N/g; s/-?[0-9]+(\.[0-9]*)?(e[-+]?[0-9]+)?/N/g; s/\b(nan|inf)\b/N/g'
@@ -95,7 +100,7 @@ right=$(awk -F'|' -v ways="$(wc -w <<<"$ways")" \
     '{ n = 0; for (i = 5; i <= NF; i++) n += $i ~ /^ same,/; right += n == ways } END { print right + 0 }' \
     "$T/rows")
 {
-    echo "## Programs of others under the guard," \
+    echo "## Programs of others under $under," \
         "on $([ "$device" = gpu ] && echo a GPU || echo the CPU device)"
     echo
     "$here/machine"
@@ -114,5 +119,5 @@ right=$(awk -F'|' -v ways="$(wc -w <<<"$ways")" \
     fi
 } >"$T/section"
 cat "$T/section"
-"$here/finish" "guard-programs-$device" "$T/section"
+"$here/finish" "$section-$device" "$T/section"
 [ "$right" = "$(others_list | wc -l)" ]

@@ -122,9 +122,11 @@ static bool is_number_too(const struct planning *p, uint32_t offset)
     }
     for (uint32_t i = 0; i < f->nstmts && in_struct; i++) {
         const struct ptx_stmt *s = &f->stmts[i];
+        if (s->kind != PTX_INSN || s->form->id != PTX_OP_CVT)
+            continue;
         const struct ptx_operand *to = ptx_operand(s, 0), *from = ptx_operand(s, 1);
-        if (s->kind != PTX_INSN || s->form->id != PTX_OP_CVT || !to || to->kind != PTX_REG || !from ||
-            from->kind != PTX_REG || ptx_type_bits((enum ptx_type)ptx_reg_var(f, to->id)->type) != 32)
+        if (!to || to->kind != PTX_REG || !from || from->kind != PTX_REG ||
+            ptx_type_bits((enum ptx_type)ptx_reg_var(f, to->id)->type) != 32)
             continue;
         uint32_t v = reach_read(reach, i, regs_index(reach->regs, from->id));
         struct roots_of root = v == REACH_NONE ? (struct roots_of){ROOTS_OWN, 0} : p->roots->of[v];
