@@ -366,8 +366,14 @@ static void decode_insn(struct decode *d)
     decode_skip_end(d, before);
 }
 
-// Collects every .loc in text order, whatever the block order becomes: an instruction belongs to the last
-// .loc before it in the text.
+// Line 0 says that the compiler moved code away from its line: the line before it in the text says more.
+static bool names_line(const struct ptx_stmt *s)
+{
+    return s->kind == PTX_LOC && s->loc->line;
+}
+
+// Collects every .loc with a line in text order, whatever the block order becomes: an instruction belongs to
+// the last one before it in the text.
 static void note_locs(struct decode *d)
 {
     uint32_t block = 0;
@@ -375,7 +381,7 @@ static void note_locs(struct decode *d)
     for (uint32_t s = 0; s < d->f->nstmts; s++) {
         while (block < d->cfg->nblocks && d->cfg->blocks[block].first <= s)
             d->block_loc[block++] = (uint32_t)d->load->locs.len;
-        if (d->f->stmts[s].kind == PTX_LOC && vec_push(&d->load->locs, d->f->stmts[s].loc))
+        if (names_line(&d->f->stmts[s]) && vec_push(&d->load->locs, d->f->stmts[s].loc))
             out_of_memory(d);
     }
     while (block < d->cfg->nblocks)
@@ -420,7 +426,7 @@ static void decode_block(struct decode *d, uint32_t block, uint32_t next)
     for (uint32_t s = b->first; s < b->last; s++) {
         d->stmt = &d->f->stmts[s];
         d->stmt_pos = d->stmt->pos;
-        if (d->stmt->kind == PTX_LOC)
+        if (names_line(d->stmt))
             d->stmt_loc = next_loc++;
         else if (d->stmt->kind == PTX_INSN)
             decode_insn(d);

@@ -64,6 +64,14 @@ static void inlined_again(void **state)
            {"in", "b.h", 30, true}, {"outer", "b.h", 20, true}, {"k", "a.cu", 14, false});
 }
 
+// Code that the compiler moved away from its line has line 0: the line before it in the text counts.
+static void moved_from_its_line(void **state)
+{
+    EXPECT(".entry k()\n{\n.loc 1 12 3\n.loc 2 20 5, function_name $Lnames, inlined_at 1 12 3\nbar.sync 0;\n"
+           ".loc 2 0 5\ntrap;\n.loc 1 14 3\nret;\n}\n" FILES NAMES,
+           {"outer", "b.h", 20, true}, {"k", "a.cu", 12, false});
+}
+
 // There is no .loc for the position itself, and no name; those of another function do not count.
 static void inlined_into_nothing(void **state)
 {
@@ -128,6 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inlined_twice),
         cmocka_unit_test(inlined_again),
+        cmocka_unit_test(moved_from_its_line),
         cmocka_unit_test(inlined_into_nothing),
         cmocka_unit_test(inlined_for_ever),
         cmocka_unit_test(called),

@@ -3,14 +3,14 @@
 
 #include <stdio.h>
 
-// Returns the last .loc before a statement (and of the place `at`, if given), and its index; NULL if there is
-// none.
+// Returns the last .loc before a statement that names a line (and the place `at`, if given), and its index; NULL
+// if there is none. Compilers write line 0 where they moved code away from its line.
 static const struct ptx_loc *loc_before(const struct ptx_func *f, uint32_t *index,
                                         const struct ptx_inlined *at)
 {
     for (uint32_t k = *index; k-- > 0;) {
         const struct ptx_stmt *s = &f->stmts[k];
-        if (s->kind != PTX_LOC)
+        if (s->kind != PTX_LOC || !s->loc->line)
             continue;
         if (at && (s->loc->file != at->file || s->loc->line != at->line || s->loc->column != at->column))
             continue;

@@ -20,6 +20,8 @@ static const char code[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
                            "mov.u32 %r2, 1;\n"
                            ".loc 1 2 1, function_name $name+5, inlined_at 1 4 3\n"
                            "mov.u32 %r2, 2;\n"
+                           ".loc 1 0 1\n"
+                           "mov.u32 %r2, 3;\n"
                            "ret;\n}\n"
                            ".file 1 \"/src/a.cu\"\n"
                            ".section .debug_str\n{\n$name:\n.b8 102,105,118,101,0\n.b8 115,105,120,0\n}\n";
@@ -68,6 +70,11 @@ static void follows_inlined_functions(void **state)
     assert_string_equal(name, "six");
     assert_int_equal(frames[0].line, 2);
     assert_int_equal(frames[1].line, 4);
+    assert_int_equal(frames[2].line, 12);
+
+    // Line 0 is none: the statement keeps the place before it.
+    assert_int_equal(place_frames(m, f, find(f, 2, 3), frames), 3);
+    assert_int_equal(frames[0].line, 2);
     assert_int_equal(frames[2].line, 12);
     ptx_free(m);
 }

@@ -563,7 +563,7 @@ bool ranges_source(const struct ptx_module *m, const struct ptx_func *f, uint32_
                    struct ptx_source *out)
 {
     for (uint32_t s = stmt + 1; s > 0; s--)
-        if (f->stmts[s - 1].kind == PTX_LOC)
+        if (f->stmts[s - 1].kind == PTX_LOC && f->stmts[s - 1].loc->line)
             return ptx_loc_source(m, f->stmts[s - 1].loc, out);
     return false;
 }

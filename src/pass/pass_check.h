@@ -130,7 +130,6 @@ struct pass_check_frame {
     uint32_t line;
     bool inlined;
 };
-enum { PASS_CHECK_FRAMES = 16 };
 
 // An access that is checked. Its number is its index.
 struct pass_check_site {

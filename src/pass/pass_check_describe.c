@@ -19,6 +19,7 @@
 
 #include <errno.h>
 
+#include "flow/place.h"
 #include "flow/proof.h"
 #include "kcheck/kcheck.h"
 #include "pass/pass_words.h"
@@ -263,7 +264,7 @@ static void read_site(struct reading *r, struct pass_check_site *s)
     s->flags = (uint8_t)number(r, &line, UINT8_MAX);
     s->root = (uint8_t)number(r, &line, PASS_CHECK_ROOTS - 1);
     s->space = (uint8_t)number(r, &line, PASS_CHECK_SPACES - 1);
-    s->nframes = number(r, &line, PASS_CHECK_FRAMES);
+    s->nframes = number(r, &line, PLACE_FRAMES);
     s->text = keep(r, line);
     if (s->root == PASS_CHECK_VARIABLE && !r->err) {
         line = next(r, STR("variable"));

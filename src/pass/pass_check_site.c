@@ -2,6 +2,7 @@
 // What reports say of an access: its instruction, and its place in the source.
 #include <errno.h>
 
+#include "flow/place.h"
 #include "pass/pass_check_state.h"
 
 // Copies text, with spaces in place of line breaks and the like.
@@ -21,60 +22,24 @@ static struct str keep_debug_text(struct arena *arena, struct str bytes)
     return keep(arena, (struct str){name, len});
 }
 
-// --- source lines ------------------------------------------------------------------------------------------
-
-static const struct ptx_loc *loc_before(const struct ptx_func *f, uint32_t *stmt)
-{
-    while (*stmt > 0)
-        if (f->stmts[--*stmt].kind == PTX_LOC)
-            return f->stmts[*stmt].loc;
-    return NULL;
-}
-
-// Returns the .loc of the place that code was inlined at, and its statement; NULL if no .loc before has it.
-static const struct ptx_loc *find_caller(const struct ptx_func *f, const struct ptx_inlined *at,
-                                         uint32_t *stmt)
-{
-    uint32_t i = *stmt;
-    for (const struct ptx_loc *loc; (loc = loc_before(f, &i));)
-        if (loc->file == at->file && loc->line == at->line && loc->column == at->column) {
-            *stmt = i;
-            return loc;
-        }
-    return NULL;
-}
-
-static int add_frame(struct check_func *k, struct pass_check_site *site, struct str function, bool inlined,
-                     const struct ptx_loc *loc)
-{
-    struct arena *arena = &k->k->c->result->arena;
-    struct pass_check_frame *frame = &site->frames[site->nframes++];
-    struct ptx_source source;
-    *frame = (struct pass_check_frame){.inlined = inlined};
-    frame->function = inlined ? keep_debug_text(arena, function) : arena_str(arena, function);
-    if (loc && ptx_loc_source(k->k->c->m, loc, &source)) {
-        frame->line = source.line;
-        frame->file = keep(arena, source.file);
-    }
-    return frame->function.ptr && (frame->file.ptr || !frame->line) ? 0 : -ENOMEM;
-}
-
-// Lists inlined functions, innermost first, and the function itself, as the CPU device's fault reports do.
+// Lists inlined functions, innermost first, and the function itself.
 static int add_frames(struct check_func *k, uint32_t stmt, struct pass_check_site *site)
 {
-    struct ptx_inlined at;
-    struct ptx_loc place;
-    const struct ptx_loc *loc = loc_before(k->f, &stmt);
-    int err = 0;
-    while (loc && !err && site->nframes + 1 < PASS_CHECK_FRAMES && ptx_loc_inlined(k->k->c->m, loc, &at)) {
-        err = add_frame(k, site, at.function, true, loc);
-        loc = find_caller(k->f, &at, &stmt);
-        if (!loc) {
-            place = (struct ptx_loc){at.file, at.line, at.column, {NULL, 0}};
-            loc = &place;
-        }
+    struct arena *arena = &k->k->c->result->arena;
+    struct place_frame frames[PLACE_FRAMES];
+    site->nframes = place_frames(k->k->c->m, k->f, stmt, frames);
+    for (uint32_t i = 0; i < site->nframes; i++) {
+        const struct place_frame *from = &frames[i];
+        struct pass_check_frame *frame = &site->frames[i];
+        *frame = (struct pass_check_frame){.inlined = from->inlined, .line = from->line};
+        frame->function =
+            from->inlined ? keep_debug_text(arena, from->function) : arena_str(arena, k->name);
+        if (from->line)
+            frame->file = keep(arena, from->file);
+        if (!frame->function.ptr || (from->line && !frame->file.ptr))
+            return -ENOMEM;
     }
-    return err ? err : add_frame(k, site, k->name, false, loc);
+    return 0;
 }
 
 // --- the instruction ---------------------------------------------------------------------------------------
@@ -130,7 +95,7 @@ int check_site(struct check_func *k, const struct check_access *a, uint32_t *num
     struct arena *arena = &all->c->result->arena;
     const struct ptx_module *m = all->c->m;
     struct pass_check_site site = {.width = a->mem.bytes, .root = roots[a->root.kind]};
-    struct pass_check_frame frames[PASS_CHECK_FRAMES];
+    struct pass_check_frame frames[PLACE_FRAMES];
     if (check_is_box(a))
         site.root = PASS_CHECK_PARAM;
     site.flags = (uint8_t)((a->mem.reads ? KCHECK_READS : 0) | (a->mem.writes ? KCHECK_WRITES : 0) |

@@ -170,13 +170,30 @@ static void parse_file(struct parser *p)
     add_text_item(p, PTX_ITEM_FILE, pos);
 }
 
+// Notes the labels up to the section's end. Each line of inlined code refers to one, and there may be thousands.
+static void note_debug_strings(struct parser *p)
+{
+    const char *text = p->m->source.text.ptr;
+    for (struct lexer lex = p->lex; lex.tok.kind != TOK_END && lex.tok.kind != TOK_BAD && lex.tok.punct != '}';
+         lexer_advance(&lex)) {
+        struct str label = lex.tok.text;
+        if (lex.tok.kind == TOK_IDENT && lexer_peek(&lex) == ':' &&
+            map_get(&p->m->debug_strings, label) == MAP_NONE &&
+            map_put(&p->m->debug_strings, label, (uint32_t)(lex.next - text)))
+            parser_out_of_memory(p);
+    }
+}
+
 static void parse_section(struct parser *p)
 {
     uint32_t pos = parser_pos(p);
     lexer_advance(&p->lex);
     if (p->lex.tok.kind != TOK_WORD && p->lex.tok.kind != TOK_IDENT)
         parser_fail(p, "a section's name is missing");
+    bool strings = str_eq(p->lex.tok.text, STR(".debug_str"));
     lexer_advance(&p->lex);
+    if (strings)
+        note_debug_strings(p);
     parser_skip_group(p, '{', '}');
     add_text_item(p, PTX_ITEM_SECTION, pos);
 }

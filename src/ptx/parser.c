@@ -248,6 +248,7 @@ void ptx_free(struct ptx_module *m)
     while (m) {
         struct ptx_module *added = m->added;
         map_free(&m->globals);
+        map_free(&m->debug_strings);
         arena_free(&m->arena);
         mem_free(m);
         m = added;

@@ -252,6 +252,7 @@ struct ptx_module {
     const struct ptx_form **forms;  // each spelling once
     struct ptx_source_file *files;  // what .file declares, by number
     struct map globals;             // names at module scope, to symbols
+    struct map debug_strings;       // labels in .debug_str, to the offsets behind them in the text
     struct ptx_module *added;       // modules that edit_add parsed; this one refers to their contents
 };
 

@@ -25,30 +25,23 @@ bool ptx_loc_source(const struct ptx_module *m, const struct ptx_loc *loc, struc
     return true;
 }
 
-// Returns what follows "label:" in the module's .debug_str, from byte `offset` on.
+// Returns what follows "label:" in the module's .debug_str, from byte `offset` on; empty if there is no such label.
 static struct str find_string(const struct ptx_module *m, struct str label, uint64_t offset)
 {
-    for (uint32_t i = 0; i < m->nitems; i++) {
-        struct lexer lex;
-        if (m->items[i].kind != PTX_ITEM_SECTION)
-            continue;
-        lexer_init(&lex, *m->items[i].text);
-        lexer_advance(&lex);
-        if (!str_eq(lex.tok.text, STR(".debug_str")))
-            continue;
-        for (; lex.tok.kind != TOK_END && lex.tok.kind != TOK_BAD; lexer_advance(&lex))
-            if (lex.tok.kind == TOK_IDENT && str_eq(lex.tok.text, label) && lexer_peek(&lex) == ':')
-                break;
-        if (lex.tok.kind != TOK_IDENT)
-            continue;
-        while (offset && lex.tok.kind != TOK_END && lex.tok.kind != TOK_BAD && lex.tok.punct != '}') {
-            lexer_advance(&lex);
-            offset -= lex.tok.kind == TOK_INT;
-        }
-        const char *end = m->items[i].text->ptr + m->items[i].text->len;
-        return (struct str){lex.next, (size_t)(end - lex.next)};
+    uint32_t pos = map_get(&m->debug_strings, label);
+    if (pos == MAP_NONE)
+        return (struct str){NULL, 0};
+    struct str bytes = str_skip(m->source.text, pos);
+    if (!offset)
+        return bytes;
+    struct lexer lex;
+    lexer_init(&lex, bytes);
+    for (;; lexer_advance(&lex)) {
+        if (lex.tok.kind == TOK_END || lex.tok.kind == TOK_BAD || lex.tok.punct == '}')
+            return (struct str){NULL, 0};
+        if (lex.tok.kind == TOK_INT && !--offset)
+            return str_skip(bytes, (size_t)(lex.next - bytes.ptr));
     }
-    return (struct str){NULL, 0};
 }
 
 // The parser has checked that there is a number.
