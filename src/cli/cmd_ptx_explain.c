@@ -153,7 +153,7 @@ int cmd_ptx_explain(const struct options *options, int argc, char **argv)
     int status = e && text && bound ? CLI_OK : cli_error("out of memory");
     if (!status) {
         e->bound = bound;
-        e->print.names = demangle_with(demangler);
+        e->print.names = demangle_brief_with(demangler);
         if (!getcwd(e->print.root, sizeof e->print.root))
             e->print.root[0] = 0;
         diag_printer_init(&e->printer, 20);

@@ -17,7 +17,8 @@ int reports_init(struct reports *r, const struct options *options, struct render
     *r = (struct reports){.print_limit = (uint64_t)options->print_limit,
                           .brief = setup->format == OPTION_FORMAT_TEXT};
     r->demangler = demangle_new();
-    setup->demangle = demangle_with(r->demangler);
+    setup->demangle =
+        setup->format == OPTION_FORMAT_TEXT ? demangle_brief_with(r->demangler) : demangle_with(r->demangler);
     r->symbols = symbol_new();
     r->suppress = suppress_new();
     r->render = render_new(setup);

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-// Returns the last .loc before a statement that names a line (and the place `at`, if given), and its index; NULL
-// if there is none. Compilers write line 0 where they moved code away from its line.
+// Returns the last .loc before a statement that names a line (and the place `at`, if given), and its
+// index; NULL if there is none. Compilers write line 0 where they moved code away from its line.
 static const struct ptx_loc *loc_before(const struct ptx_func *f, uint32_t *index,
                                         const struct ptx_inlined *at)
 {

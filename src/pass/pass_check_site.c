@@ -32,8 +32,7 @@ static int add_frames(struct check_func *k, uint32_t stmt, struct pass_check_sit
         const struct place_frame *from = &frames[i];
         struct pass_check_frame *frame = &site->frames[i];
         *frame = (struct pass_check_frame){.inlined = from->inlined, .line = from->line};
-        frame->function =
-            from->inlined ? keep_debug_text(arena, from->function) : arena_str(arena, k->name);
+        frame->function = from->inlined ? keep_debug_text(arena, from->function) : arena_str(arena, k->name);
         if (from->line)
             frame->file = keep(arena, from->file);
         if (!frame->function.ptr || (from->line && !frame->file.ptr))

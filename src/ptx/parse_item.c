@@ -170,12 +170,13 @@ static void parse_file(struct parser *p)
     add_text_item(p, PTX_ITEM_FILE, pos);
 }
 
-// Notes the labels up to the section's end. Each line of inlined code refers to one, and there may be thousands.
+// Notes the labels up to the section's end. Each line of inlined code refers to one, and there may be
+// thousands.
 static void note_debug_strings(struct parser *p)
 {
     const char *text = p->m->source.text.ptr;
-    for (struct lexer lex = p->lex; lex.tok.kind != TOK_END && lex.tok.kind != TOK_BAD && lex.tok.punct != '}';
-         lexer_advance(&lex)) {
+    for (struct lexer lex = p->lex;
+         lex.tok.kind != TOK_END && lex.tok.kind != TOK_BAD && lex.tok.punct != '}'; lexer_advance(&lex)) {
         struct str label = lex.tok.text;
         if (lex.tok.kind == TOK_IDENT && lexer_peek(&lex) == ':' &&
             map_get(&p->m->debug_strings, label) == MAP_NONE &&

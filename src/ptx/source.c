@@ -25,7 +25,8 @@ bool ptx_loc_source(const struct ptx_module *m, const struct ptx_loc *loc, struc
     return true;
 }
 
-// Returns what follows "label:" in the module's .debug_str, from byte `offset` on; empty if there is no such label.
+// Returns what follows "label:" in the module's .debug_str, from byte `offset` on; empty if there is no
+// such label.
 static struct str find_string(const struct ptx_module *m, struct str label, uint64_t offset)
 {
     uint32_t pos = map_get(&m->debug_strings, label);

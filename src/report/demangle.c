@@ -10,15 +10,20 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "report/brief_name.h"
 
 enum { LONGEST = 4096 };  // longest mangled name that is demangled
 
 typedef char *demangle_function(const char *name, char *buffer, size_t *size, int *status);
 
+struct demangled {
+    const char *name, *brief;
+};
+
 struct demangler {
     struct arena arena;
     struct map known;  // mangled name → its place in names
-    VEC(const char *) names;
+    VEC(struct demangled) names;
     void *library;
     demangle_function *function;
     bool tried;
@@ -101,26 +106,52 @@ static const char *compute(struct demangler *d, const char *name)
     return copy.ptr;
 }
 
-static const char *find(void *context, const char *name)
+static const char *make_brief(struct demangler *d, const char *name)
 {
-    struct demangler *d = context;
+    char buffer[4 * LONGEST];
+    const char *brief = brief_name(name, buffer, sizeof buffer);
+    const char *copy =
+        brief == name ? name : arena_str(&d->arena, (struct str){brief, strlen(brief) + 1}).ptr;
+    return copy ? copy : name;
+}
+
+// Returns both forms of a name, which are the name itself if it is not mangled, or if out of memory.
+static struct demangled find_both(struct demangler *d, const char *name)
+{
     struct str key = str_from(name);
     if (!str_starts(key, STR("_Z")) || key.len > LONGEST)
-        return name;
+        return (struct demangled){name, name};
     uint32_t at = map_get(&d->known, key);
     if (at != MAP_NONE)
         return d->names.items[at];
     const char *copy = arena_str(&d->arena, (struct str){name, key.len + 1}).ptr;
     if (!copy)
-        return name;
-    const char *found = compute(d, name);
-    found = found ? found : copy;
+        return (struct demangled){name, name};
+    struct demangled found = {.name = compute(d, name)};
+    if (!found.name)
+        found.name = copy;
+    found.brief = make_brief(d, found.name);
     if (!vec_push(&d->names, found))
         map_put(&d->known, (struct str){copy, key.len}, (uint32_t)(d->names.len - 1));
     return found;
 }
 
+static const char *find(void *context, const char *name)
+{
+    return find_both(context, name).name;
+}
+
+static const char *find_brief(void *context, const char *name)
+{
+    return find_both(context, name).brief;
+}
+
 struct demangle demangle_with(struct demangler *d)
 {
     return d ? (struct demangle){find, d} : (struct demangle){0};
+}
+
+struct demangle demangle_brief_with(struct demangler *d)
+{
+    return d ? (struct demangle){find_brief, d} : (struct demangle){0};
 }

@@ -26,5 +26,6 @@ struct demangler;
 struct demangler *demangle_new(void);  // NULL if out of memory; demangle_with(NULL) is valid
 void demangle_free(struct demangler *d);
 struct demangle demangle_with(struct demangler *d);
+struct demangle demangle_brief_with(struct demangler *d);  // brief_name of each
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/near.h"
 #include "base/vec.h"
+#include "report/brief_name.h"
 #include "report/fold.h"
 #include "report/json_in.h"
 
@@ -214,12 +215,16 @@ static bool glob(struct str pattern, const char *text)
     return p == pattern.len;
 }
 
+// Matches a name as it is, as all formats but text show it, and as text shows it.
 static bool match_name(const struct rule *rule, const char *name, const struct demangle *demangle)
 {
+    char buffer[8192];
     if (!name)
         return false;
-    const char *readable = demangle_name(demangle, name);
-    return glob(rule->pattern, name) || (readable != name && glob(rule->pattern, readable));
+    const char *readable = demangle_name(demangle, name),
+               *brief = brief_name(readable, buffer, sizeof buffer);
+    return glob(rule->pattern, name) || (readable != name && glob(rule->pattern, readable)) ||
+           (brief != readable && glob(rule->pattern, brief));
 }
 
 // Matches a path as it is or by its last part.

@@ -53,6 +53,20 @@ static void good_patterns(void **state)
     assert_true(matches("*:nothing\n*:main", testing_leak()));
 }
 
+// A name in a text report may be a brief form of it; other formats have all of it.
+static void good_brief_names(void **state)
+{
+    static const char name[] =
+        "cub::CUB_300001_SM_900::sort<thrust::THRUST_300001_SM_900_NS::counting_iterator<int>, "
+        "thrust::THRUST_300001_SM_900_NS::use_default>(int*, int)";
+    struct report_line line = testing_overflow();
+    line.error.place.kernel = name;
+    assert_true(
+        matches("heap-buffer-overflow:cub::sort<thrust::counting_iterator<int>, *>(int*, int)", line));
+    assert_true(matches("heap-buffer-overflow:cub::CUB_*::sort<thrust::*", line));
+    assert_false(matches("heap-buffer-overflow:cub::sort", line));
+}
+
 static void bad_patterns_match_nothing_else(void **state)
 {
     assert_false(matches("", testing_overflow()));
@@ -185,6 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_patterns),
+        cmocka_unit_test(good_brief_names),
         cmocka_unit_test(bad_patterns_match_nothing_else),
         cmocka_unit_test(bad_lines_are_shown),
         cmocka_unit_test(good_saved_report),

@@ -145,8 +145,17 @@ static bool has_torch(const struct report_stack *stack, uint32_t i, uint32_t end
     return false;
 }
 
-// Prints a stack from the runtime's call up to main: the frames that called it are the same in every program.
-// An interpreter's frames are one line.
+// Returns the end of the run of frames in headers of a toolkit that begins at i.
+static uint32_t end_of_headers(const struct report_stack *stack, uint32_t i)
+{
+    while (i < stack->count && report_is_toolkit_header(stack->frames[i].file))
+        i++;
+    return i;
+}
+
+// Prints a stack from the runtime's call up to main: the frames that called it are the same in every
+// program. An interpreter's frames are one line, and of more than two in headers of a toolkit only the
+// innermost is shown.
 void text_paint_stack(struct text_painter *p, const struct report_stack *stack)
 {
     unsigned number = 0;
@@ -161,6 +170,11 @@ void text_paint_stack(struct text_painter *p, const struct report_stack *stack)
         if (end > i + 1) {
             text_buffer_fmt(p->b, "    ... %u more frames of the interpreter%s\n", end - i - 1,
                             has_torch(stack, i, end) ? " and PyTorch" : "");
+            i = end - 1;
+        }
+        end = end_of_headers(stack, i);
+        if (end > i + 2) {
+            text_buffer_fmt(p->b, "    ... %u more frames in the toolkit's headers\n", end - i - 1);
             i = end - 1;
         }
     }

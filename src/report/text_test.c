@@ -54,6 +54,25 @@ static void good_summary_of_a_launch(void **state)
     assert_non_null(strstr(text, "SUMMARY: moat: heap-buffer-overflow scale.cu:44 in main\n"));
 }
 
+// Frames in headers of the toolkit say little: of a run of them, the innermost is shown.
+static void good_header_frames(void **state)
+{
+    struct report_frame frames[] = {
+        {.function = "launch", .file = "/usr/local/cuda/include/cub/a.cuh", .line = 1},
+        {.function = "invoke", .file = "/usr/local/cuda/include/cub/b.cuh", .line = 2},
+        {.function = "sort", .file = "/usr/local/cuda/include/cub/c.cuh", .line = 3},
+        {.function = "main", .file = "/src/scale.cu", .line = 44}};
+    struct report_line l = testing_overflow();
+    l.error.stack = (struct report_stack){4, frames};
+    assert_non_null(strstr(render(l, &style), "    #0 launch /usr/local/cuda/include/cub/a.cuh:1\n"
+                                              "    ... 2 more frames in the toolkit's headers\n"
+                                              "    #1 main scale.cu:44\n"));
+    l.error.stack = (struct report_stack){3, frames + 1};
+    assert_non_null(strstr(render(l, &style), "    #0 invoke /usr/local/cuda/include/cub/b.cuh:2\n"
+                                              "    #1 sort /usr/local/cuda/include/cub/c.cuh:3\n"
+                                              "    #2 main scale.cu:44\n"));
+}
+
 // Which kernel called the function is not known.
 static void good_function(void **state)
 {
@@ -335,6 +354,7 @@ int main(void)
         cmocka_unit_test(bad_nothing_was_watched),
         cmocka_unit_test(good_colours_change_nothing_else),
         cmocka_unit_test(good_summary_of_a_launch),
+        cmocka_unit_test(good_header_frames),
         cmocka_unit_test(good_function),
         cmocka_unit_test(bad_bytes_do_not_reach_the_terminal),
         cmocka_unit_test(bad_room_is_too_small),
