@@ -93,13 +93,11 @@ static bool free_(const struct mode_free *f, CUresult *r)
 
 // --- modules -----------------------------------------------------------------------------------------------
 
-// "auto" is apart on a GPU, where launches that are proved then run the program's own machine code and wait
-// for no compiler. The CPU device runs PTX, so that it would gain neither.
+// "auto" is apart: launches that are proved then run the program's own code and wait for no compiler, and the
+// CPU device decodes no variant that no launch needs.
 static bool variants_are_apart(void)
 {
-    int variants = guard.options.check_variants;
-    return variants == OPTION_CHECK_VARIANTS_APART ||
-           (variants == OPTION_CHECK_VARIANTS_AUTO && !guard.real_fault);
+    return guard.options.check_variants != OPTION_CHECK_VARIANTS_TOGETHER;
 }
 
 static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)

@@ -50,6 +50,7 @@ static void take(struct config *c, const struct options *o)
         .lanes = lanes[o->cpu_lanes],
         .stats = o->stats,
         .times = o->times,
+        .native = o->cpu_native,
         .skip = o->on_error == OPTION_ON_ERROR_SKIP,
     };
     if (o->cache && o->jit_ptx)

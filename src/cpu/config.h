@@ -15,7 +15,8 @@ struct config {
     uint64_t memory;    // bytes that each device claims to have; a multiple of 2 MiB
     const char *lanes;  // for exec_lanes_force; NULL: the best of the processor
     bool stats, times;
-    bool skip;  // accesses that fault are skipped
+    bool skip;    // accesses that fault are skipped
+    bool native;  // functions that are offered in C are executed in C
 };
 
 // Returns the options, read from the environment at the first call. Thread-safe, never NULL. A wrong value or

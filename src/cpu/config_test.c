@@ -59,6 +59,8 @@ static void good_values(void **state)
     assert_string_equal(parse("cpu-lanes=avx2").lanes, "avx2");
     assert_string_equal(parse("cpu-lanes=avx512").lanes, "avx512");
     assert_null(parse("cpu-lanes=auto").lanes);
+    assert_true(parse("").native);
+    assert_false(parse("cpu-native=no").native);
 }
 
 static void bad_values_leave_the_defaults(void **state)

@@ -2,6 +2,7 @@
 // What the CPU device offers to run-time compilers, to PyTorch and to libmoat.so: driver_ptx.h.
 #include <errno.h>
 
+#include "cpu/config.h"
 #include "cpu/cpu.h"
 #include "cpu/memory.h"
 #include "driver/driver_ptx.h"
@@ -12,6 +13,7 @@
 driver_ptx_fn moat_driver_ptx;
 driver_host_fn moat_driver_host;
 driver_kernel_heap_fn moat_driver_kernel_heap;
+driver_native_fn moat_driver_native;
 #pragma GCC visibility pop
 
 int moat_driver_ptx(const void *code, size_t code_size, const char *ptx, size_t ptx_size)
@@ -33,4 +35,9 @@ bool moat_driver_kernel_heap(uint64_t *base, uint64_t *size)
     struct CUctx_st *ctx = NULL;
     cpu_context_current_any(&ctx);
     return ctx && memory_heap_place(ctx, base, size);
+}
+
+bool moat_driver_native(const struct native_row *rows, unsigned n, struct native_space *native_space)
+{
+    return config_get()->native && !exec_native_add(rows, n, native_space);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What our own libcudas offer to Python (moat_link.py) and to libmoat.so beyond the driver API. Other
-// libcudas have none of it. libmoat.so passes the calls on to the CPU device, except the last one, which it
+// libcudas have none of it. libmoat.so passes the calls on to the CPU device, except the last two, which it
 // makes.
 #ifndef MOAT_DRIVER_DRIVER_PTX_H
 #define MOAT_DRIVER_DRIVER_PTX_H
@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/native_rows.h"
 
 // Receives the PTX that machine code was made from, before the machine code is loaded (ptx_registry.h). The
 // text is copied. Returns 0 or a negative code.
@@ -23,5 +25,10 @@ typedef uint64_t driver_host_fn(uint64_t address, size_t size);
 // if no kernel has called malloc there yet.
 #define DRIVER_KERNEL_HEAP_SYMBOL "moat_driver_kernel_heap"
 typedef bool driver_kernel_heap_fn(uint64_t *base, uint64_t *size);
+
+// Offers functions in C for functions in PTX, as exec_native_add does. Returns false if there is no memory,
+// or if the option cpu-native says no.
+#define DRIVER_NATIVE_SYMBOL "moat_driver_native"
+typedef bool driver_native_fn(const struct native_row *rows, unsigned n, struct native_space *space);
 
 #endif

@@ -2,6 +2,7 @@
 #include "exec/control.h"
 
 #include "exec/access.h"
+#include "exec/native.h"
 
 static uint32_t predicate(const struct exec_warp *w, const struct exec_insn *i)
 {
@@ -142,6 +143,8 @@ const struct exec_insn *control_call(struct exec_warp *w, const struct exec_insn
     if (!f)
         return NULL;
     w->fuel -= SCHED_STEP + (int32_t)(f->ncode / SCHED_STRETCH);
+    if (f->native && native_call(w, i, f))
+        return i + 1;
     struct exec_frame *caller = w->frame;
     uint32_t base = (caller->local_top + 15) & ~15u;
     if (base + (uint64_t)f->local_size > w->block->grid->local_size)

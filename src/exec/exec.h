@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "base/native_rows.h"
 #include "base/str.h"
 
 // --- programs ----------------------------------------------------------------------------------------------
@@ -94,6 +95,11 @@ const struct exec_variable *exec_find_reference(const struct exec_program *p, st
 // Returns the name of a function of the device's runtime that a function of the program calls, and that none
 // of the texts defines; empty if there is none.
 struct str exec_runtime_call(const struct exec_program *p);
+
+// Offers functions in C for functions of programs that are loaded from now on. The rows are kept for ever and
+// must not change; a second offer of the same rows does nothing. Sets *space to what kernels may access,
+// which is valid for ever. Returns 0, or -ENOMEM if there is no address space.
+int exec_native_add(const struct native_row *rows, unsigned n, struct native_space *space);
 
 // --- launches ----------------------------------------------------------------------------------------------
 

@@ -66,7 +66,8 @@ struct exec_func {
     const struct ptx_func *ptx;
     uint32_t id;  // index in its program
     uint64_t code_address;
-    exec_fn *intrinsic;  // set if the function is implemented in C rather than PTX
+    exec_fn *intrinsic;                 // set if the function is implemented in C rather than PTX
+    const struct native_bound *native;  // NULL: nobody offers it in C (native.h)
     struct exec_insn *code;
     uint32_t ncode;
     uint32_t *pos;       // per instruction: offset in the module's text
@@ -99,6 +100,8 @@ struct exec_program {
     struct exec_variable *variables, *references;
     struct map kernel_names, variable_names;
     const struct ptx_loc **locs;
+    struct native_range *constants;  // for native functions; NULL: none is bound
+    uint32_t nconstants;
     uint32_t most_stack;  // sum of local_size over all functions, at most 1 MiB: for calls through pointers
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "exec/load.h"
+#include "exec/native.h"
 #include "exec/space.h"
 
 // --- texts -------------------------------------------------------------------------------------------------
@@ -454,6 +455,8 @@ static int load_all(struct load *l, const struct exec_text *texts)
     }
     if (!err)
         err = load_layout(l);
+    if (!err)
+        native_bind(l);
     for (size_t k = 0; k < l->placed.len && !err; k++)
         err = load_initialise(l, &l->placed.items[k]);
     for (uint32_t k = 0; k < p->nfuncs && !err; k++)

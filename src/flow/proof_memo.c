@@ -8,9 +8,10 @@
 #include "flow/proof_state.h"
 
 // MOST_BYTES: of all answers of a memo, if at least two fit.
-// Closed forms: at most so many, in the room of so many of the largest. They are tried from the second launch
-// on that needed proof_eval, after each failure half as often; so many, and one more for so many answers of
-// theirs.
+// Closed forms: at most so many, in the room of so many of the largest. The first is of a launch that nobody
+// has made, and is made for the second launch that is not remembered: many kernels are launched once, or
+// never. The others are tried from the second launch on that needed proof_eval, after each failure half as
+// often; so many, and one more for so many answers of theirs.
 enum { MOST_CLOSED = 12, CLOSED_ROOM = 3, FIRST_TRIES = 16, ANSWERS_PER_TRY = 64, MOST_FAILURES = 20 };
 enum { MOST_AT_LAUNCH = 512 };  // instructions of a program for which one is made at a launch
 enum { MOST_ANSWERS = 16, LEAST_ANSWERS = 2, MOST_BYTES = 1 << 18, LAUNCH_BYTES = 7 * 4 };
@@ -20,8 +21,8 @@ struct part {
     uint32_t at, size;
 };
 
-// Memory: the memo, its parts, a flag for each root, the closed forms, the keys, the answers. An answer that
-// was given is in `used`; the key of answer i is keys + i * key_size.
+// Memory: the memo, its parts, a flag for each root, the closed forms, a guess, the keys, the answers. An
+// answer that was given is in `used`; the key of answer i is keys + i * key_size.
 struct proof_memo {
     const struct proof *p;
     uint32_t nparts, key_size, nanswers, next;
@@ -32,6 +33,8 @@ struct proof_memo {
     uint32_t tries,
         failures;  // closed forms that were tried; those that could not be made, or were of no use
     bool unused;   // no launch has used a closed form since the last one was made
+    bool asked;    // for a launch
+    bool tried;    // to make the first closed form
     uint32_t nclosed, closed_end,
         guessed;  // closed forms, their bytes; 1 if no launch has asked for the first
     uint32_t closed_at[MOST_CLOSED];
@@ -41,7 +44,7 @@ struct proof_memo {
     struct part *parts;
     uint8_t *in_key;  // by root
     char *closed;
-    char *keys, *key;
+    char *keys, *key, *guess;  // guess: parameters of the launch that nobody has made
     struct proof_bound *answers;
 };
 
@@ -69,19 +72,13 @@ static size_t most_key(const struct proof *p)
     return round_up(LAUNCH_BYTES + (size_t)count_params(p) * 8);
 }
 
-// The keys also hold all parameters of a launch, once.
-static size_t keys_size(const struct proof *p, uint32_t n)
-{
-    size_t params = round_up(p->head->params), keys = n * most_key(p);
-    return keys > params ? keys : params;
-}
-
 size_t proof_memo_size(const struct proof *p)
 {
     uint32_t n = answers_of(p);
     return round_up(sizeof(struct proof_memo)) + round_up(count_params(p) * sizeof(struct part)) +
-           round_up(p->head->nroots + 1) + CLOSED_ROOM * round_up(closed_size(p)) + most_key(p) +
-           keys_size(p, n) + (size_t)n * (p->head->naccesses + 1) * sizeof(struct proof_bound);
+           round_up(p->head->nroots + 1) + CLOSED_ROOM * round_up(closed_size(p)) +
+           round_up(p->head->params) + (n + 1) * most_key(p) +
+           (size_t)n * (p->head->naccesses + 1) * sizeof(struct proof_bound);
 }
 
 // --- which pointers matter ---------------------------------------------------------------------------------
@@ -263,15 +260,15 @@ static void guess_params(const struct proof *p, uint8_t number, char *to)
     }
 }
 
-// Makes the first closed form, before any launch.
-static void guess_closed(struct proof_memo *m, void *work)
+// Makes the first closed form; `out` has room for an answer.
+static void guess_closed(struct proof_memo *m, void *work, struct proof_bound *out)
 {
-    struct proof_bound *out = m->answers;
+    m->tried = true;
     for (uint32_t i = 0; i < sizeof guesses / sizeof *guesses && !m->guessed; i++) {
-        struct proof_launch l = {.params_size = m->p->head->params, .params = m->keys};
+        struct proof_launch l = {.params_size = m->p->head->params, .params = m->guess};
         memcpy(l.grid, guesses[i].grid, sizeof l.grid);
         memcpy(l.block, guesses[i].block, sizeof l.block);
-        guess_params(m->p, guesses[i].number, m->keys);
+        guess_params(m->p, guesses[i].number, m->guess);
         m->guessed = !proof_eval(m->p, &l, work, out, NULL) && add_closed(m, &l, work, out);
     }
 }
@@ -299,10 +296,12 @@ struct proof_memo *proof_memo_init(const struct proof *p, void *memory, void *wo
     at += round_up(p->head->nroots + 1);
     m->closed = at;
     at += CLOSED_ROOM * round_up(closed_size(p));
+    m->guess = at;
+    at += round_up(p->head->params);
     m->key = at;
     at += most_key(p);
     m->keys = at;
-    at += keys_size(p, m->nanswers);
+    at += m->nanswers * most_key(p);
     m->answers = (struct proof_bound *)at;
     memset(m->in_key, 0, p->head->nroots + 1);
     find_uses(p, work, m->in_key);
@@ -313,7 +312,6 @@ struct proof_memo *proof_memo_init(const struct proof *p, void *memory, void *wo
     }
     m->key_size = (uint32_t)round_up(m->key_size);
     memset(m->key, 0, most_key(p));
-    guess_closed(m, work);
     return m;
 }
 
@@ -357,6 +355,9 @@ static int eval_anew(struct proof_memo *m, const struct proof_launch *l, void *w
                      bool evaluates)
 {
     struct proof_bound *out = m->answers + (size_t)i * (m->p->head->naccesses + 1);
+    if (m->asked && !m->tried)
+        guess_closed(m, work, out);
+    m->asked = true;
     m->from_closed |= 1u << i;
     if (eval_closed(m, l, work, out))
         return 0;

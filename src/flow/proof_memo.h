@@ -8,7 +8,7 @@
 // distances. It is part of the key if it is compared, masked, subtracted or added to another one.
 //
 // A launch with other values is answered by a closed form (closed.h), if one holds for it; only else by
-// proof_eval.
+// proof_eval. The first closed form is made for the second such launch.
 //
 // The memory is the caller's; nothing is allocated or locked. Calls for one memo must not overlap.
 #ifndef MOAT_FLOW_PROOF_MEMO_H

@@ -20,6 +20,9 @@
 #include "guard/dl_hook.h"
 #include "guard/forward.h"
 #include "guard/jit_forward.h"
+#include "driver/driver_ptx.h"
+#include "kcheck/kcheck_native.h"
+#include "kheap/kheap_native.h"
 #include "context/capture_rule.h"
 #include "launch/graph_names.h"
 #include "launch/kernel_fault.h"
@@ -163,6 +166,16 @@ static void summarise(void)
     mode_summarise();
 }
 
+// Offers the CPU device what modes add to kernels in C: in a mode that adds nothing no function asks for it.
+static void offer_native(void)
+{
+    driver_native_fn *offer;
+    void *symbol = dlsym(guard.real.handle, DRIVER_NATIVE_SYMBOL);
+    memcpy(&offer, &symbol, sizeof offer);
+    if (offer && guard.watching && offer(kheap_native, KHEAP_NATIVE, &kprim_native_space))
+        offer(kcheck_native, KCHECK_NATIVE, &kprim_native_space);
+}
+
 static void start_once(void)
 {
     read_options();
@@ -176,6 +189,7 @@ static void start_once(void)
         memcpy(&guard.real_fault, &fault, sizeof fault);
         void *heap = dlsym(guard.real.handle, DRIVER_KERNEL_HEAP_SYMBOL);
         memcpy(&guard.real_kernel_heap, &heap, sizeof heap);
+        offer_native();
         fault = dlsym(guard.real.handle, DRIVER_SKIPPED_SYMBOL);
         if (guard.watching && guard.options.on_error == OPTION_ON_ERROR_SKIP) {
             memcpy(&guard.real_skipped, &fault, sizeof fault);

@@ -198,7 +198,8 @@ KPRIM_FAR uint32_t kscan_some(uint64_t heap, uint32_t turn, uint32_t n, uint32_t
     struct kscan_team t = kscan_team(mask);
     uint32_t arrays = KSLAB_FIELD32(heap, arrays), held = 0;
     for (; n--; turn++) {
-        uint32_t array = turn % arrays, count = kprim_share32(mask, kentry_groups(heap, array), t.leader);
+        uint32_t array = KPRIM_REST(turn, arrays),
+                 count = kprim_share32(mask, kentry_groups(heap, array), t.leader);
         held += !kscan_group(heap, array, turn / arrays % count, t);
     }
     return held;

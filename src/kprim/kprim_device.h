@@ -8,6 +8,8 @@
 #define KPRIM_FAR static __attribute__((noinline, unused))
 // Before a loop: the driver compiles code with each module, and takes longer for a loop that it unrolls.
 #define KPRIM_ROLLED _Pragma("clang loop unroll(disable)")
+// a % b, where b comes from memory that a kernel may have overwritten.
+#define KPRIM_REST(a, b) ((a) % (b))
 #define KPRIM_GLOBAL __attribute__((address_space(1)))
 #define KPRIM_ASM(...) __asm__ volatile(__VA_ARGS__ : "memory")
 

@@ -8,6 +8,8 @@
 #define KPRIM static inline
 #define KPRIM_FAR static __attribute__((unused))
 #define KPRIM_ROLLED
+// a % b, where b comes from memory that a kernel may have overwritten.
+#define KPRIM_REST(a, b) ((a) % (b))
 
 // Defined by the test; called before each atomic operation.
 void kprim_step(void);

@@ -42,7 +42,7 @@ $ moat options
     default: copy
     now: copy (default)
 --check-variants=auto|together|apart
-    with --mode=check, compile checked variants with their module (together), or each when a launch first needs it (apart), where auto is apart on a GPU
+    with --mode=check, compile checked variants with their module (together), or each when a launch first needs it (apart), where auto is apart
     for: run
     default: auto
     now: auto (default)
@@ -75,6 +75,11 @@ $ moat options
     for: explain,info,run
     default: not set
     now: not set (default)
+--cpu-native
+    on the CPU device, execute moat's own functions in kernels in C instead of as PTX, with the same results
+    for: run
+    default: yes
+    now: yes (default)
 --cpu-threads=N
     run blocks on N threads of the CPU (by default one for each core)
     for: explain,info,run
