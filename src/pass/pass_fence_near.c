@@ -194,13 +194,11 @@ static void look_shared(const struct ptx_stmt *stmt, struct fence_masked *m, int
     m->in_place = !kept && is_certain(stmt, m) && (whole || !m->aligns);
     if (!m->in_place)
         return;
-    if (m->masks && (m->aligns || now->low >= now->high)) {
-        now->low = nothing.low;
-        now->high = nothing.high;
-    }
-    if (m->masks && is_small(m->low) && is_small(m->high)) {
-        now->low = m->low < now->low ? (int16_t)m->low : now->low;
-        now->high = m->high > now->high ? (int16_t)m->high : now->high;
+    // Where the mask changes the register, what was known of others of its bytes no longer holds.
+    bool small = is_small(m->low) && is_small(m->high);
+    if (m->masks) {
+        now->low = small ? (int16_t)m->low : nothing.low;
+        now->high = small ? (int16_t)m->high : nothing.high;
     }
     now->power = m->aligns && now->power < power ? (uint8_t)power : now->power;
 }

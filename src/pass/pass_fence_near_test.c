@@ -134,6 +134,11 @@ static void good_shared(void **state)
           0);
     check(KERNEL("st.shared.u32 [%t], %x;\nadd.u32 %t, %t, 64;\nst.shared.u32 [%t-64], %x;\n"), 0, 1, 0, 0);
     check(KERNEL("st.shared.u32 [%t], %x;\nadd.u32 %t, %t, 64;\nst.shared.u32 [%t], %x;\n"), 0, 2, 0, 0);
+    // A mask that changes the register leads other bytes of it elsewhere, those of the variable too.
+    check(KERNEL("st.shared.u32 [%s+2048], %x;\nst.shared.u32 [%s+508], %x;\n"), 0, 2, 0, 0);
+    check(KERNEL("st.shared.u32 [%s+65536], %x;\nst.shared.u32 [%s], %x;\n"), 0, 2, 0, 0);
+    check(KERNEL("st.shared.u32 [%t], %x;\nst.shared.u32 [%t+8192], %x;\nst.shared.u32 [%t], %x;\n"), 0, 3, 0,
+          0);
     // What stands behind a branch need not be made, and what is too far away is compared by itself.
     check(KERNEL("st.shared.u32 [%t], %x;\n@%c bra L;\nst.shared.u32 [%t+4], %x;\nL:\n"), 0, 2, 0, 0);
     check(KERNEL("st.shared.u32 [%t], %x;\nst.shared.u32 [%t+2048], %x;\n"), 0, 2, 0, 0);
