@@ -93,7 +93,7 @@ static void pointer(void)
 {
     unsigned to = below(POINTERS), from = below(POINTERS), x = below(INDICES);
     const char *g = guard();
-    switch (below(12)) {
+    switch (below(16)) {
     case 0:
     case 1:
     case 2: put("%sadd.s64 %%q%u, %%q%u, %lld;\n", g, to, from, (long long)constant()); break;
@@ -105,6 +105,16 @@ static void pointer(void)
     case 8: put("%sadd.s64 %%q%u, %%own, %%far;\n", g, to); break;
     case 9: put("%sselp.b64 %%q%u, %%q%u, %%q%u, %%p%u;\n", g, to, from, below(POINTERS), below(3)); break;
     case 10: put("%sld.param.u64 %%q%u, [k_own];\n", g, to); break;
+    // A pointer, or anything, from memory, and fields of a struct that has a pointer, and a number.
+    case 11: put("%sld.global.u64 %%q%u, [%%q%u+%u];\n", g, to, from, 8 * below(9)); break;
+    case 12: put("ld.param.u64 %%q%u, [k_both+%u];\n", to, 8 * below(4)); break;
+    case 13:
+        put("mov.b64 %%e%u, k_both;\nld.param.u64 %%q%u, [%%e%u+%u];\n", labels, to, labels, 8 * below(4));
+        labels++;
+        break;
+    case 14:
+        put("%scvt.u64.u32 %%d0, %%s%u;\n%scvta.shared.u64 %%q%u, %%d0;\n", "", below(PLACES), g, to);
+        break;
     default:
         put("cvt.u64.u32 %%d0, %%r%u;\nshl.b64 %%d0, %%d0, %u;\n%sadd.s64 %%q%u, %%q%u, %%d0;\n", x,
             below(34), g, to, from);
@@ -146,34 +156,32 @@ static void place(void)
 static void access(void)
 {
     static const char *const loads[] = {
-        "ld.%s.u8 %%h0, [%s];\n%scvt.u32.u16 %%r%u, %%h0;\n",
-        "ld.%s.u16 %%h0, [%s];\n%scvt.u32.u16 %%r%u, %%h0;\n",
-        "ld.%s.u32 %%w, [%s];\n%smov.u32 %%r%u, %%w;\n",
-        "ld.%s.v2.u32 {%%w, %%w1}, [%s];\n%smov.u32 %%r%u, %%w1;\n",
-        "ld.%s.v4.u32 {%%w, %%w1, %%w2, %%w3}, [%s];\n%smov.u32 %%r%u, %%w3;\n"};
+        "ld.%su8 %%h0, [%s];\n%scvt.u32.u16 %%r%u, %%h0;\n",
+        "ld.%su16 %%h0, [%s];\n%scvt.u32.u16 %%r%u, %%h0;\n", "ld.%su32 %%w, [%s];\n%smov.u32 %%r%u, %%w;\n",
+        "ld.%sv2.u32 {%%w, %%w1}, [%s];\n%smov.u32 %%r%u, %%w1;\n",
+        "ld.%sv4.u32 {%%w, %%w1, %%w2, %%w3}, [%s];\n%smov.u32 %%r%u, %%w3;\n"};
     static const char *const stores[] = {
-        "st.%s.u8 [%s], %%r%u;\n",
-        "st.%s.b32 [%s], %%r%u;\n",
-        "st.%s.v2.b32 [%s], {%%r%u, %%i};\n",
-        "st.%s.v4.b32 [%s], {%%r%u, %%i, %%i, %%i};\n",
-        "red.%s.add.u32 [%s], %%r%u;\n",
+        "st.%su8 [%s], %%r%u;\n",
+        "st.%sb32 [%s], %%r%u;\n",
+        "st.%sv2.b32 [%s], {%%r%u, %%i};\n",
+        "st.%sv4.b32 [%s], {%%r%u, %%i, %%i, %%i};\n",
+        "red.%sadd.u32 [%s], %%r%u;\n",
     };
-    char where[48];
-    const char *space = "global", *g = guard();
+    char where[48], held[16];
+    const char *space = below(4) ? "global." : "", *g = guard();
     int32_t by = offset();
     unsigned kind = below(7), x = below(INDICES);
     if (kind == 0) {
-        space = "shared";
+        space = below(5) ? "shared." : "shared::cluster.";
         snprintf(where, sizeof where, "%%s%u%+d", below(PLACES), (int)by);
     } else if (kind == 1) {
-        space = "shared";
+        space = below(5) ? "shared." : "shared::cluster.";
         snprintf(where, sizeof where, "%s%+d", below(2) ? "tile" : "dynamic", (int)(by < 0 ? -by : by));
     } else if (kind == 2) {
         snprintf(where, sizeof where, "%%v%u%+d", below(PLACES), (int)by);
     } else {
         snprintf(where, sizeof where, "%%q%u%+d", below(POINTERS), (int)by);
     }
-    char held[16];
     snprintf(held, sizeof held, "%s", g);
     put("%s", held);
     if (below(2))
@@ -231,9 +239,11 @@ static void make_kernel(void)
     put(".version 8.0\n.target sm_90\n.address_size 64\n.shared .align 16 .b8 tile[1024];\n"
         ".extern .shared .align 16 .b8 dynamic[];\n.global .align 16 .b8 table[%u];\n",
         16 + 16 * below(64));
-    put(".visible .entry k(.param .u64 k_own, .param .u64 k_words, .param .u64 k_far, .param .u32 k_n)\n{\n"
+    put(".visible .entry k(.param .u64 k_own, .param .u64 k_words, .param .u64 k_far, .param .u32 k_n, "
+        ".param .align 8 .b8 k_both[32])\n{\n"
         ".reg .b16 %%h0;\n.reg .b32 %%r<%d>;\n.reg .b32 %%s<%d>;\n.reg .b64 %%q<%d>;\n.reg .b64 %%v<%d>;\n"
-        ".reg .b32 %%c<4>;\n.reg .b32 %%w;\n.reg .b32 %%w1;\n.reg .b32 %%w2;\n.reg .b32 %%w3;\n"
+        ".reg .b64 %%e<200>;\n.reg .b32 %%c<4>;\n.reg .b32 %%w;\n.reg .b32 %%w1;\n.reg .b32 %%w2;\n.reg .b32 "
+        "%%w3;\n"
         ".reg .b32 %%i;\n.reg .b32 %%n;\n.reg .b64 %%d<3>;\n.reg .b64 %%own;\n.reg .b64 %%far;\n.reg .pred "
         "%%p<4>;\n",
         INDICES, PLACES, POINTERS, PLACES);
@@ -322,7 +332,8 @@ static CUresult launch(CUfunction f, unsigned which)
         host[i] = !which || below(2) ? below(64) : below(2) ? 1u << below(32) : (uint32_t)random_word();
     CUresult r = cuMemcpyHtoD_v2(words, host, sizeof host);
     uint64_t distance = far(which);
-    void *params[] = {&own, &words, &distance, &n};
+    uint64_t both[4] = {own, distance, own + 16 * below(99), which ? own + distance : own};
+    void *params[] = {&own, &words, &distance, &n, both};
     if (!r)
         r = cuLaunchKernel(f, 2, 1, 1, 32, 1, 1, below(2) ? 0 : 1024, NULL, params, NULL);
     return r ? r : cuCtxSynchronize();
