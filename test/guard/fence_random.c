@@ -178,6 +178,7 @@ static void access(void)
         space = below(5) ? "shared." : "shared::cluster.";
         snprintf(where, sizeof where, "%s%+d", below(2) ? "tile" : "dynamic", (int)(by < 0 ? -by : by));
     } else if (kind == 2) {
+        space = "global.";  // behind a variable the CPU device has memory that is not of the global space
         snprintf(where, sizeof where, "%%v%u%+d", below(PLACES), (int)by);
     } else {
         snprintf(where, sizeof where, "%%q%u%+d", below(POINTERS), (int)by);
