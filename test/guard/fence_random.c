@@ -48,7 +48,7 @@ static uint32_t below(uint32_t n)
 
 static char text[1 << 17];
 static size_t length;
-static unsigned labels;
+static unsigned labels, target;
 
 static void put(const char *fmt, ...)
 {
@@ -172,10 +172,10 @@ static void access(void)
     int32_t by = offset();
     unsigned kind = below(7), x = below(INDICES);
     if (kind == 0) {
-        space = below(5) ? "shared." : "shared::cluster.";
+        space = below(5) || target < 90 ? "shared." : "shared::cluster.";
         snprintf(where, sizeof where, "%%s%u%+d", below(PLACES), (int)by);
     } else if (kind == 1) {
-        space = below(5) ? "shared." : "shared::cluster.";
+        space = below(5) || target < 90 ? "shared." : "shared::cluster.";
         snprintf(where, sizeof where, "%s%+d", below(2) ? "tile" : "dynamic", (int)(by < 0 ? -by : by));
     } else if (kind == 2) {
         space = "global.";  // behind a variable the CPU device has memory that is not of the global space
@@ -237,9 +237,10 @@ static void statements(unsigned n, unsigned depth)
 static void make_kernel(void)
 {
     length = labels = 0;
-    put(".version 8.0\n.target sm_90\n.address_size 64\n.shared .align 16 .b8 tile[1024];\n"
+    target = below(3) ? 90 : 75;  // shared memory is fenced in another way where there are clusters
+    put(".version 8.0\n.target sm_%u\n.address_size 64\n.shared .align 16 .b8 tile[1024];\n"
         ".extern .shared .align 16 .b8 dynamic[];\n.global .align 16 .b8 table[%u];\n",
-        16 + 16 * below(64));
+        target, 16 + 16 * below(64));
     put(".visible .entry k(.param .u64 k_own, .param .u64 k_words, .param .u64 k_far, .param .u32 k_n, "
         ".param .align 8 .b8 k_both[32])\n{\n"
         ".reg .b16 %%h0;\n.reg .b32 %%r<%d>;\n.reg .b32 %%s<%d>;\n.reg .b64 %%q<%d>;\n.reg .b64 %%v<%d>;\n"
