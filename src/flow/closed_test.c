@@ -373,8 +373,8 @@ static const struct pair {
      4,
      1531,
      {0}},
-// A value of 16 bits that is set to 0 where it would be above MOST. Where it is negative, 100 is accessed, else
-// an index below n. The first access is one that no thread makes, which only the strictest form knows.
+// A value of 16 bits that is set to 0 where it would be above MOST. Where it is negative, 100 is accessed,
+// else an index below n. The first access is one that no thread makes, which only the strictest form knows.
 #define TURNS(most)                                                                                     \
     "setp.ge.s32 %p4, %i, 9999; @%p4 st.global.u32 [%a], %r1; setp.ge.s32 %p5, %i, %n; @%p5 bra END;\n" \
     "mov.u16 %h2, 32000; mov.u32 %r12, 0;\nLOOP: cvt.s32.s16 %r10, %h2; setp.lt.s32 %p2, %r10, 0;\n"    \

@@ -21,8 +21,9 @@
     "or.b64 x, x, y;\n"
 
 // Texts that are inserted cannot declare parameters; registers they can pass. The first line keeps addresses
-// of kernels' parameters, which lie in a space of their own; PTX has had the instruction since 7.7. An address
-// in shared memory that is not aligned is as wrong as one outside; of more than 32 bytes 16 are asked for.
+// of kernels' parameters, which lie in a space of their own; PTX has had the instruction since 7.7. An
+// address in shared memory that is not aligned is as wrong as one outside; of more than 32 bytes 16 are asked
+// for.
 static const char find_text[] = ".func (.reg .b64 to) " FENCE_FIND " (.reg .b64 what, .reg .b64 address)\n"
                                 "{\n"
                                 ".reg .pred p, q;\n"

@@ -393,8 +393,8 @@ static void mask_global(struct fence_func *k, const struct fence_masked *m, cons
 // --- shared memory -----------------------------------------------------------------------------------------
 
 // Once a thread has noted something, every address is one at the end of the block's shared memory. That is
-// never smaller than what is compared at once and what rounding down takes, since the system has a part of it.
-// The register, not the address, is rounded down: other accesses by it are known to be aligned if it is.
+// never smaller than what is compared at once and what rounding down takes, since the system has a part of
+// it. The register, not the address, is rounded down: other accesses by it are known to be aligned if it is.
 static void mask_shared(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem)
 {
     struct edit *e = k->k->all.c->edit;

@@ -280,8 +280,8 @@ static void good_variables(void **state)
     pass_result_free(r);
 }
 
-// What a register is changed to is a multiple of 32, or of what the variable is one of, since other accesses by
-// it are known to be aligned. It is not changed if the variable has no room for that.
+// What a register is changed to is a multiple of 32, or of what the variable is one of, since other accesses
+// by it are known to be aligned. It is not changed if the variable has no room for that.
 static void good_aligned_elsewhere(void **state)
 {
     struct pass_result *r = rewritten(KERNEL(

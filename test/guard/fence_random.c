@@ -6,9 +6,9 @@
 // Makes COUNT kernels in PTX, of loads and stores of all widths by pointers that are sums of the kernel's
 // buffer with numbers of the program, with numbers from memory, and with constants as large as a fence may
 // leave unmasked; under conditions, in loops, of shared memory and of variables. Launches each with right
-// numbers, wrong ones and a mixture of both, so that all variants of it are used. After each launch the context
-// must work, and memory of a neighbour, which is allocated past moat (FENCE_DRIVER), be as it was. Prints the
-// kernel for which that is not so. KERNEL: only the one with this number, whose text is printed.
+// numbers, wrong ones and a mixture of both, so that all variants of it are used. After each launch the
+// context must work, and memory of a neighbour, which is allocated past moat (FENCE_DRIVER), be as it was.
+// Prints the kernel for which that is not so. KERNEL: only the one with this number, whose text is printed.
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# --mode=fence: random kernels (test/guard/fence_random.c) by each way of the fence. What the fence lets through
-# is found by the CPU device, or changes a neighbour's memory. All variants of kernels are used.
+# --mode=fence: random kernels (test/guard/fence_random.c) by each way of the fence. What the fence lets
+# through is found by the CPU device, or changes a neighbour's memory. All variants of kernels are used.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 T=$(mktemp -d) || exit 1
