@@ -454,9 +454,8 @@ struct poly closed_turns(struct closed_build *b, const struct proof_insn *i)
     struct closed_end hi = closed_bound(b, b->forms[i->a], true, closed_here(b), CLOSED_HARD);
     affine_wide end = ((affine_wide)1 << (i->bits - (i->sign & TURNS_SIGNED))) - 1 - i->c;
     b->doubtful |= lo.kind && hi.kind;
-    if (i->sign & TURNS_NE || i->imm > end)
-        end = i->imm;
-    if (b->failed || !lo.kind || !hi.kind || !closed_inside(b, hi.at, INT64_MIN, end))
+    if (b->failed || !lo.kind || !hi.kind || i->imm > end ||
+        !closed_inside(b, hi.at, INT64_MIN, i->sign & TURNS_NE ? i->imm : end))
         return closed_opaque(b, i->bits, i->sign & TURNS_SIGNED);
     lo.at = closed_pair(b, CLOSED_MIN, lo.at, closed_const(b, 0));
     hi.at = closed_pair(b, CLOSED_MAX, hi.at, closed_const(b, i->imm));

@@ -373,6 +373,26 @@ static const struct pair {
      4,
      1531,
      {0}},
+// A value of 16 bits that is set to 0 where it would be above MOST. Where it is negative, 100 is accessed,
+// else an index below n. The first access is one that no thread makes, which only the strictest form knows.
+#define TURNS(most)                                                                                     \
+    "setp.ge.s32 %p4, %i, 9999; @%p4 st.global.u32 [%a], %r1; setp.ge.s32 %p5, %i, %n; @%p5 bra END;\n" \
+    "mov.u16 %h2, 32000; mov.u32 %r12, 0;\nLOOP: cvt.s32.s16 %r10, %h2; setp.lt.s32 %p2, %r10, 0;\n"    \
+    "selp.b32 %r11, 100, %i, %p2; ld.global.u32 %r9, [%a]; setp.eq.s32 %p6, %r9, 7;\n"                  \
+    "mul.wide.s32 %d8, %r11, 4; add.s64 %d9, %a, %d8; @%p6 st.global.u32 [%d9], %r1;\n"                 \
+    "add.s16 %h3, %h2, 16; setp.le.s16 %p1, %h3, " most "; selp.b16 %h2, %h3, 0, %p1;\n"                \
+    "add.s32 %r12, %r12, 1; setp.lt.s32 %p3, %r12, 99; @%p3 bra LOOP;\n"
+    {"stages", TURNS("32700"), {1, 1}, {256, 256}, {200, 50}, {0}, HOLDS, 0, 199, {0}},
+    {"stages that wrap around before they are compared",
+     TURNS("32760"),
+     {1, 1},
+     {256, 256},
+     {200, 50},
+     {0},
+     HOLDS,
+     0,
+     403,
+     {0}},
 #define LOADED "ld.global.u32 %r3, [%a]; setp.ge.u32 %p1, %r3, %n; @%p1 bra END;\n"
 #define PITCHED \
     LOADED "cvt.u64.u32 %d3, %r3; mul.lo.s64 %d5, %d3, %s; add.s64 %d6, %a, %d5; st.global.u8 [%d6], %h1;\n"

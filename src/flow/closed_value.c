@@ -380,7 +380,9 @@ static void tie(struct closed_build *b, struct poly made, struct poly f)
 }
 
 // As in proof_value.c. The distance starts from one power of 2, at every launch that the form is used for.
-static void tie_rest(struct closed_build *b, struct poly m, struct poly x, struct poly most, struct poly mask)
+// Here x may be more than its `bits` bits; m == x mod s all the same, if these have all bits of s - 1.
+static void tie_rest(struct closed_build *b, struct poly m, struct poly x, struct poly most, struct poly mask,
+                     unsigned bits)
 {
     struct poly s = closed_plus(b, mask, 1);
     if (b->failed || s.n != 1 || b->terms[s.first].coef != 1 || b->terms[s.first].mono ||
@@ -388,7 +390,7 @@ static void tie_rest(struct closed_build *b, struct poly m, struct poly x, struc
         return;
     const struct closed_sym *distance = &b->syms[b->terms[s.first].sym - 1];
     int64_t power = distance->halved ? closed_value(b, distance->first) : 0;
-    if (power < 1 || (power & (power - 1)))
+    if (power < 1 || (power & (power - 1)) || power - 1 > type_hi(bits, false))
         return;
     struct poly from = distance->first;
     closed_require(b, closed_plus(b, from, -power));
@@ -432,11 +434,11 @@ static struct poly logic(struct closed_build *b, unsigned op, struct poly x, str
     struct poly m = closed_within(b, number(b, 0), least ? xh : yh);
     if (first) {
         tie(b, m, x);
-        tie_rest(b, m, x, xh.at, y);
+        tie_rest(b, m, x, xh.at, y, bits);
     }
     if (second) {
         tie(b, m, y);
-        tie_rest(b, m, y, yh.at, x);
+        tie_rest(b, m, y, yh.at, x, bits);
     }
     return m;
 }

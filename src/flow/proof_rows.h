@@ -450,6 +450,21 @@ static const struct row rows[] = {
                 "%r5, %r5, -4;\n"
                 "setp.lt.s32 %p1, %r3, %r5; @%p1 bra L;\n",
      1, 32, 10, 0, 0, UNKNOWN(COUNTER)},
+    {"limit that says which threads are in the loop",
+     "mov.u32 %r3, 0; L:\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; activemask.b32 %r4; and.b32 %r5, %r4, 15; or.b32 %r6, %r5, 16;\n"
+                "setp.ne.s32 %p1, %r3, %r6; @%p1 bra L;\n",
+     1, 32, 10, 0, 0, UNKNOWN(COUNTER)},
+    {"limit that threads in the loop vote on",
+     "setp.lt.s32 %p2, %i, %n; mov.u32 %r3, %r2; L:\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; vote.sync.ballot.b32 %r4, %p2, -1; and.b32 %r5, %r4, 15;\n"
+                "or.b32 %r6, %r5, 64; setp.ne.s32 %p1, %r3, %r6; @%p1 bra L;\n",
+     1, 32, 10, 0, 0, UNKNOWN(COUNTER)},
+    {"limit with a carry of the round",
+     "mov.u32 %r3, 0; L:\n" STORE(
+         "%r3") "add.s32 %r3, %r3, 1; add.cc.u32 %r7, %r3, -9; addc.u32 %r4, %n, %n; and.b32 %r5, %r4, 15;\n"
+                "or.b32 %r6, %r5, 16; setp.ne.s32 %p1, %r3, %r6; @%p1 bra L;\n",
+     1, 32, 10, 0, 0, UNKNOWN(COUNTER)},
     {"limit that rounds load",
      "mov.u32 %r3, 0; mov.u32 %r6, %n; L: ld.global.u32 %r4, [%a];\n" STORE(
          "%r3") "add.s32 %r3, %r3, 1; shl.b32 %r5, %r4, 1; add.s32 %r5, %r5, -4;\n"

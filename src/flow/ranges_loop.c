@@ -236,6 +236,43 @@ static bool relation_of(const struct ptx_form *f, uint8_t *relation)
 static bool operand_fixed(const struct ranges_build *b, uint32_t loop, uint32_t stmt,
                           const struct ptx_operand *o, unsigned depth);
 
+// Whether equal operands make equal results, whenever and in whatever threads an operation is executed. A
+// vote, an addition with the carry, or what asks which threads are active is none.
+static bool is_arithmetic(const struct ptx_stmt *s)
+{
+    switch ((enum ptx_op_id)s->form->id) {
+    case PTX_OP_MOV:
+    case PTX_OP_CVT:
+    case PTX_OP_CVTA:
+    case PTX_OP_ADD:
+    case PTX_OP_SUB:
+    case PTX_OP_NEG:
+    case PTX_OP_NOT:
+    case PTX_OP_MUL:
+    case PTX_OP_MUL24:
+    case PTX_OP_MAD:
+    case PTX_OP_MAD24:
+    case PTX_OP_DIV:
+    case PTX_OP_REM:
+    case PTX_OP_ABS:
+    case PTX_OP_MIN:
+    case PTX_OP_MAX:
+    case PTX_OP_POPC:
+    case PTX_OP_CLZ:
+    case PTX_OP_BFE:
+    case PTX_OP_BFI:
+    case PTX_OP_BMSK:
+    case PTX_OP_SHL:
+    case PTX_OP_SHR:
+    case PTX_OP_AND:
+    case PTX_OP_OR:
+    case PTX_OP_XOR:
+    case PTX_OP_LOP3:
+    case PTX_OP_SELP: return ranges_understood(s);
+    default: return false;
+    }
+}
+
 // Whether each round computes the value anew, and from fixed ones only, by arithmetic: a compiler does that
 // where it saves a register. ranges_limit emits such a value before the loop.
 static bool computed_anew(const struct ranges_build *b, uint32_t loop, uint32_t value, unsigned depth)
@@ -244,7 +281,7 @@ static bool computed_anew(const struct ranges_build *b, uint32_t loop, uint32_t 
     if (!depth || v->kind != REACH_DEF || v->partial || ranges_is_pred(b, value))
         return false;
     const struct ptx_stmt *s = &b->f->stmts[v->place];
-    if (s->guard != PTX_NONE || !ranges_understood(s) || s->operands[0].kind != PTX_REG)
+    if (s->guard != PTX_NONE || !is_arithmetic(s) || s->operands[0].kind != PTX_REG)
         return false;
     for (unsigned i = 1; ptx_operand(s, i); i++)
         if (!operand_fixed(b, loop, v->place, ptx_operand(s, i), depth - 1))

@@ -396,11 +396,19 @@ size_t check_emit_passes(struct check_func *k, size_t first)
 
 // --- the launch --------------------------------------------------------------------------------------------
 
+bool check_is_systems(struct str name)
+{
+    static const char *const theirs[] = {"vprintf", "malloc", "free", "cuda", "__"};
+    for (unsigned i = 0; i < sizeof theirs / sizeof *theirs; i++)
+        if (name.len >= strlen(theirs[i]) && !memcmp(name.ptr, theirs[i], strlen(theirs[i])))
+            return true;
+    return false;
+}
+
 // Returns whether a call may lead to checked code: of a function that has a checked copy, through a pointer,
 // or of one in another module.
 static bool calls_checked(const struct checking *k, const struct ptx_stmt *s)
 {
-    static const char *const theirs[] = {"vprintf", "malloc", "free", "cuda", "__"};
     const struct ptx_operand *callee =
         s->kind == PTX_INSN && s->form->id == PTX_OP_CALL ? ptx_operand(s, 1) : NULL;
     uint32_t to = callee ? check_callee(k, s) : PTX_NONE;
@@ -408,11 +416,7 @@ static bool calls_checked(const struct checking *k, const struct ptx_stmt *s)
         return callee && k->copies[to];
     if (callee->kind != PTX_SYM)
         return true;
-    struct str name = ptx_sym(k->c->m, callee->id)->name;
-    for (unsigned i = 0; i < sizeof theirs / sizeof *theirs; i++)
-        if (name.len >= strlen(theirs[i]) && !memcmp(name.ptr, theirs[i], strlen(theirs[i])))
-            return false;
-    return true;
+    return !check_is_systems(ptx_sym(k->c->m, callee->id)->name);
 }
 
 bool check_calls_checked(const struct check_func *k)

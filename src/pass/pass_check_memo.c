@@ -41,12 +41,17 @@ static bool may_reach(const struct ptx_module *m, const struct ptx_stmt *call, c
            same_sizes(sym->proto->params, sym->proto->nparams, f->params, f->nparams);
 }
 
+// A pointer that is to none of the text's functions is to one of another text.
 bool check_reaches_any(const struct checking *k, const struct ptx_stmt *s, const bool *of)
 {
-    for (uint32_t i = 0; i < k->c->result->nfuncs && !k->joined; i++)
-        if (k->taken[k->c->funcs[i]->sym] && of[i] && may_reach(k->c->m, s, k->c->funcs[i]))
+    bool own = false;
+    for (uint32_t i = 0; i < k->c->result->nfuncs && !k->joined; i++) {
+        bool may = k->taken[k->c->funcs[i]->sym] && may_reach(k->c->m, s, k->c->funcs[i]);
+        if (may && of[i])
             return true;
-    return k->joined;
+        own |= may;
+    }
+    return !own;
 }
 
 static bool call_disturbs(const struct checking *k, const struct ptx_stmt *s)
@@ -81,7 +86,18 @@ static bool any_disturbs(const struct checking *k, const struct ptx_func *f)
     return !f->has_body;
 }
 
-// Whether other texts may be linked into the module, whose functions calls through pointers reach.
+// Whether an item is a variable or a function of another text.
+static bool is_of_another(const struct ptx_module *m, const struct ptx_item *item)
+{
+    if (item->kind == PTX_ITEM_VAR)
+        return item->var->linkage == PTX_EXTERN &&
+               ptx_space_is((enum ptx_space)item->var->space) != PTX_SPACE_SHARED;
+    return item->kind == PTX_ITEM_FUNC && item->func->linkage == PTX_EXTERN &&
+           !check_is_systems(ptx_func_name(m, item->func));
+}
+
+// Whether other texts may be linked into the module, whose functions calls through pointers reach: one that
+// defines functions for others, or needs what others define.
 static bool is_joined(const struct checking *k)
 {
     for (uint32_t i = 0; i < k->c->result->nfuncs; i++) {
@@ -89,6 +105,9 @@ static bool is_joined(const struct checking *k)
         if (!f->is_entry && (f->linkage == PTX_VISIBLE || f->linkage == PTX_WEAK))
             return true;
     }
+    for (uint32_t i = 0; i < k->c->m->nitems; i++)
+        if (is_of_another(k->c->m, &k->c->m->items[i]))
+            return true;
     return false;
 }
 

@@ -391,6 +391,8 @@ void check_add_slots(struct checking *k, struct ptx_func *f, struct check_slots 
 // Code for the bounds of a call's arguments; `first` is the call's first item of k->passes. Returns that of
 // the next call.
 size_t check_emit_passes(struct check_func *k, size_t first);
+// Whether a function that a text only declares is one of the device's system.
+bool check_is_systems(struct str name);
 // Whether the function may call checked functions; and whether it is a kernel that does: they are to know its
 // launch.
 bool check_calls_checked(const struct check_func *k);

@@ -21,7 +21,9 @@
     "or.b64 x, x, y;\n"
 
 // Texts that are inserted cannot declare parameters; registers they can pass. The first line keeps addresses
-// of kernels' parameters, which lie in a space of their own; PTX has had the instruction since 7.7.
+// of kernels' parameters, which lie in a space of their own; PTX has had the instruction since 7.7. An
+// address in shared memory that is not aligned is as wrong as one outside; of more than 32 bytes 16 are asked
+// for.
 static const char find_text[] = ".func (.reg .b64 to) " FENCE_FIND " (.reg .b64 what, .reg .b64 address)\n"
                                 "{\n"
                                 ".reg .pred p, q;\n"
@@ -38,6 +40,16 @@ static const char find_text[] = ".func (.reg .b64 to) " FENCE_FIND " (.reg .b64 
                                 "setp.gt.u32 q, width, limit;\n"
                                 "@q bra note;\n"
                                 "sub.u32 limit, limit, width;\n"
+                                "and.b64 y, what, %s;\n"
+                                "setp.eq.u64 p, y, 0;\n"
+                                "@p bra whole;\n"
+                                "setp.gt.u64 p, x, 32;\n"
+                                "selp.b64 x, 16, x, p;\n"
+                                "sub.s64 x, x, 1;\n"
+                                "and.b64 x, x, address;\n"
+                                "setp.ne.u64 p, x, 0;\n"
+                                "@p bra note;\n"
+                                "whole:\n"
                                 "%s"
                                 "note:\n"
                                 "call " FENCE_SHARED ", (what, address);\n"
@@ -361,7 +373,7 @@ static int add_text(struct fencing *k)
     snprintf(aligned, sizeof aligned, "%" PRIu64, KFENCE_WHAT(0, 0, KFENCE_ALIGNED));
     out_fmt(&text, shared_text, aligned, misaligned);
     out_fmt(&text, stack_text, left, misaligned);
-    out_fmt(&text, find_text, params ? params_text : "", shared_texts[k->exact_shared].address,
+    out_fmt(&text, find_text, params ? params_text : "", shared_texts[k->exact_shared].address, aligned,
             shared_texts[k->exact_shared].compare);
     out_fmt(&text, pass_text, FENCE_TOOK, KFENCE_TOOK);
     out_fmt(&text, ask_text, FENCE_OBJECT, KFENCE_OBJECT_FIND);

@@ -170,7 +170,8 @@ static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const
                                .variable = variable,
                                .lanes = rows && mem->lanes < 32 ? mem->lanes : 0};
     set_align(p, m, mem, root);
-    return variable == PTX_NONE || m->align == 1;
+    return variable == PTX_NONE || (m->align == 1 && fence_variable_power(p->k->all.c->m, variable) >=
+                                                         (unsigned)__builtin_ctz(fence_alignment(mem)));
 }
 
 static int plan_stmt(struct planning *p, uint32_t at)
@@ -392,7 +393,8 @@ static void mask_global(struct fence_func *k, const struct fence_masked *m, cons
 // --- shared memory -----------------------------------------------------------------------------------------
 
 // Once a thread has noted something, every address is one at the end of the block's shared memory. That is
-// never smaller than what is compared at once, since the system has a part of it.
+// never smaller than what is compared at once and what rounding down takes, since the system has a part of
+// it. The register, not the address, is rounded down: other accesses by it are known to be aligned if it is.
 static void mask_shared(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem)
 {
     struct edit *e = k->k->all.c->edit;
@@ -413,9 +415,9 @@ static void mask_shared(struct fence_func *k, const struct fence_masked *m, cons
     note(k, m, FENCE_OUTSIDE, GUARDED("setp.gt.or.u32 %0, %1, %2, %0;"), first, edit_reg(k->low));
     if (k->k->exact_shared && !fixed)
         note(k, m, FENCE_OUTSIDE, GUARDED("setp.lo.or.u32 %0, %1, %2, %0;"), first, edit_reg(k->own));
-    BEFORE(k, m->stmt, "and.b32 %0, %0, -32;", edit_reg(k->low));
     if (low)
         BEFORE(k, m->stmt, "sub.s32 %0, %0, %1;", edit_reg(k->low), edit_imm(low));
+    BEFORE(k, m->stmt, "and.b32 %0, %0, -32;", edit_reg(k->low));
     BEFORE(k, m->stmt, "selp.b32 %0, %1, %0, %2;", edit_reg(to), edit_reg(k->low),
            edit_reg(k->noted[FENCE_OUTSIDE]));
     struct ptx_operand address = edit_addr(to, m->in_place ? m->start : 0);

@@ -22,7 +22,9 @@ enum {
     MOST_POWER = 15,
     MOST_OFFSET = 1 << 14,
     MOST_AHEAD = 1000,  // statements that are looked at for accesses to compare together
-    MOST_SPAN = 1024,   // bytes of those: no block has less shared memory, with what the system has of it
+    // Bytes of those: no block has less shared memory, with what the system has of it, and with what the
+    // address loses where it is rounded down.
+    MOST_SPAN = 1024 - 32,
 };
 _Static_assert((uint64_t)STEPS *STEP + KFENCE_OFFSET < KFENCE_ZONE, "sinks are around the partition");
 
@@ -168,6 +170,14 @@ static bool is_certain(const struct ptx_stmt *stmt, const struct fence_masked *m
     return stmt->guard == PTX_NONE && !m->lanes;
 }
 
+// Returns whether bytes [low, high) from a register on fit into the variable that they are to lie in, if the
+// register is a multiple of what the variable is one of.
+static bool fits(const struct solving *s, const struct fence_masked *m, int32_t low, int32_t high)
+{
+    return m->variable == PTX_NONE || (uint64_t)(high - low + fence_variable_skew(s->m, m->variable, low)) <=
+                                          fence_variable_bytes(s->m, m->variable);
+}
+
 static void look_global(const struct ptx_stmt *stmt, struct fence_masked *m, int64_t offset,
                         struct state *now, bool kept)
 {
@@ -183,24 +193,23 @@ static void look_global(const struct ptx_stmt *stmt, struct fence_masked *m, int
     now->power = m->aligns && now->power < power ? (uint8_t)power : now->power;
 }
 
-static void look_shared(const struct ptx_stmt *stmt, struct fence_masked *m, int64_t offset,
-                        struct state *now, bool kept)
+static void look_shared(const struct solving *s, struct fence_masked *m, int64_t offset, struct state *now,
+                        bool kept)
 {
+    const struct ptx_stmt *stmt = &s->f->stmts[m->stmt];
     unsigned power = (unsigned)__builtin_ctz(m->align);
     bool whole = !(offset & ((int64_t)m->align - 1));
     m->aligns = m->align > 1 && !(whole && power <= now->power);
     // What is rounded down is compared anew.
     m->masks = m->aligns || now->low > offset || now->high < offset + m->width;
-    m->in_place = !kept && is_certain(stmt, m) && (whole || !m->aligns);
+    m->in_place = !kept && is_certain(stmt, m) && (whole || !m->aligns) && fits(s, m, m->low, m->high);
     if (!m->in_place)
         return;
-    if (m->masks && (m->aligns || now->low >= now->high)) {
-        now->low = nothing.low;
-        now->high = nothing.high;
-    }
-    if (m->masks && is_small(m->low) && is_small(m->high)) {
-        now->low = m->low < now->low ? (int16_t)m->low : now->low;
-        now->high = m->high > now->high ? (int16_t)m->high : now->high;
+    // Where the mask changes the register, what was known of others of its bytes no longer holds.
+    bool small = is_small(m->low) && is_small(m->high);
+    if (m->masks) {
+        now->low = small ? (int16_t)m->low : nothing.low;
+        now->high = small ? (int16_t)m->high : nothing.high;
     }
     now->power = m->aligns && now->power < power ? (uint8_t)power : now->power;
 }
@@ -215,7 +224,7 @@ static void look_access(struct solving *s, struct fence_masked *m)
     struct state *now = &s->now[s->number[regs_index(s->regs, m->reg)]];
     bool kept = s->kept && s->kept[regs_index(s->regs, m->reg)];
     if (!fence_is_of_param(m))
-        look_shared(&s->f->stmts[m->stmt], m, m->start, now, kept);
+        look_shared(s, m, m->start, now, kept);
     else
         look_global(&s->f->stmts[m->stmt], m, m->start, now, kept);
 }
@@ -241,7 +250,7 @@ static void find_group(const struct solving *s, size_t first)
             int32_t low = n->start < m->low ? n->start : m->low;
             int32_t high = n->start + n->width > m->high ? n->start + n->width : m->high;
             if (n->shared != m->shared || n->variable != m->variable || n->reg != m->reg ||
-                !is_certain(stmt, n) || high - low > most)
+                !is_certain(stmt, n) || high - low > most || !fits(s, m, low, high))
                 continue;
             m->low = low;
             m->high = high;

@@ -134,6 +134,11 @@ static void good_shared(void **state)
           0);
     check(KERNEL("st.shared.u32 [%t], %x;\nadd.u32 %t, %t, 64;\nst.shared.u32 [%t-64], %x;\n"), 0, 1, 0, 0);
     check(KERNEL("st.shared.u32 [%t], %x;\nadd.u32 %t, %t, 64;\nst.shared.u32 [%t], %x;\n"), 0, 2, 0, 0);
+    // A mask that changes the register leads other bytes of it elsewhere, those of the variable too.
+    check(KERNEL("st.shared.u32 [%s+2048], %x;\nst.shared.u32 [%s+508], %x;\n"), 0, 2, 0, 0);
+    check(KERNEL("st.shared.u32 [%s+65536], %x;\nst.shared.u32 [%s], %x;\n"), 0, 2, 0, 0);
+    check(KERNEL("st.shared.u32 [%t], %x;\nst.shared.u32 [%t+8192], %x;\nst.shared.u32 [%t], %x;\n"), 0, 3, 0,
+          0);
     // What stands behind a branch need not be made, and what is too far away is compared by itself.
     check(KERNEL("st.shared.u32 [%t], %x;\n@%c bra L;\nst.shared.u32 [%t+4], %x;\nL:\n"), 0, 2, 0, 0);
     check(KERNEL("st.shared.u32 [%t], %x;\nst.shared.u32 [%t+2048], %x;\n"), 0, 2, 0, 0);
@@ -275,6 +280,30 @@ static void good_variables(void **state)
     pass_result_free(r);
 }
 
+// What a register is changed to is a multiple of 32, or of what the variable is one of, since other accesses
+// by it are known to be aligned. It is not changed if the variable has no room for that.
+static void good_aligned_elsewhere(void **state)
+{
+    struct pass_result *r = rewritten(KERNEL(
+        "st.shared.u16 [%t-2], %x;\n@%c bra L;\nadd.u32 %y, %x, 1;\nL:\nst.shared.u32 [%t+20], %x;\n"));
+    const char *end = strstr(strstr(r->text.ptr, ".entry " KFENCE_PREFIX "k("), ", -32;\n");
+    assert_non_null(end);
+    assert_memory_equal(end, ", -32;\n\tselp.b32", strlen(", -32;\n\tselp.b32"));
+    pass_result_free(r);
+    r = rewritten(
+        VARIABLE(OWN, "add.s64 %p, %v, %n;\nst.global.u32 [%p+4], %x;\nst.global.u64 [%p+16], %n;\n"));
+    assert_int_equal(count(r, "setp.gt.or.u64"), 1);
+    assert_int_equal(count(r, ", 4;\n\tselp.b64 %p,"), 1);
+    pass_result_free(r);
+    check_variable(VARIABLE(".global .align 16 .b8 v[20];\n",
+                            "add.s64 %p, %v, %n;\nst.global.u32 [%p+4], %x;\nst.global.u64 [%p+16], %n;\n"),
+                   2, 0);
+    // The variable is not aligned enough to stand in for the address: there is no such variant.
+    check_variable(VARIABLE(".global .align 4 .b8 v[64];\n", "add.s64 %p, %v, %n;\nand.b64 %p, %p, -16;\n"
+                                                             "st.global.u64 [%p], %n;\n"),
+                   0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,8 +312,8 @@ int main(void)
         cmocka_unit_test(good_far),        cmocka_unit_test(good_alignments),
         cmocka_unit_test(good_shared),     cmocka_unit_test(good_loaded),
         cmocka_unit_test(good_rest),       cmocka_unit_test(good_rest_keeps),
-        cmocka_unit_test(good_variables),  cmocka_unit_test(good_fixed),
-        cmocka_unit_test(good_number_too),
+        cmocka_unit_test(good_variables),  cmocka_unit_test(good_aligned_elsewhere),
+        cmocka_unit_test(good_fixed),      cmocka_unit_test(good_number_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

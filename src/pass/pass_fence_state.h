@@ -183,6 +183,10 @@ bool fence_local(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, u
 // pass_fence_variable.c: returns the bytes of a variable in global memory that every module linked with this
 // one sees as this one does; 0 for other symbols.
 uint64_t fence_variable_bytes(const struct ptx_module *m, uint32_t sym);
+// Returns the greatest n, up to 5, so that the variable's address is a multiple of 2^n, and how far an offset
+// is behind a multiple of that.
+unsigned fence_variable_power(const struct ptx_module *m, uint32_t sym);
+int32_t fence_variable_skew(const struct ptx_module *m, uint32_t sym, int32_t low);
 // Returns the variable that the access of an address with such a root may be compared with; PTX_NONE: none.
 uint32_t fence_variable_of(const struct roots *r, struct roots_of root, const struct ptx_mem *mem);
 // Finds a function's accesses of variables, and by pointers. Requires that nothing has been edited.

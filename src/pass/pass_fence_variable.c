@@ -7,9 +7,12 @@
 // masked variant it becomes the variable's first byte.
 #include <errno.h>
 
+#include "flow/multiples.h"
 #include "pass/pass_fence_state.h"
 
 #define BEFORE FENCE_BEFORE
+
+enum { MOST_POWER = 5 };  // no access has to be aligned to more
 
 uint64_t fence_variable_bytes(const struct ptx_module *m, uint32_t sym)
 {
@@ -17,6 +20,17 @@ uint64_t fence_variable_bytes(const struct ptx_module *m, uint32_t sym)
     const struct ptx_var *v = s->kind == PTX_SYM_VAR ? s->var : NULL;
     bool own = v && v->space == PTX_SPACE_GLOBAL && v->linkage != PTX_EXTERN && v->linkage != PTX_COMMON;
     return own ? ptx_var_size(v) : 0;
+}
+
+unsigned fence_variable_power(const struct ptx_module *m, uint32_t sym)
+{
+    unsigned power = multiples_of_variable(ptx_sym_behind_alias(m, sym)->var);
+    return power < MOST_POWER ? power : MOST_POWER;
+}
+
+int32_t fence_variable_skew(const struct ptx_module *m, uint32_t sym, int32_t low)
+{
+    return low & ((1 << fence_variable_power(m, sym)) - 1);
 }
 
 uint32_t fence_variable_of(const struct roots *r, struct roots_of root, const struct ptx_mem *mem)
@@ -116,7 +130,9 @@ void fence_look_near(struct fence_func *k, uint32_t at, uint32_t to, int64_t off
     edit_place_label(k->k->all.c->edit, at, past);
 }
 
-// The bytes that are compared are not more than the variable has, so that they fit at its first byte.
+// The bytes that are compared are not more than the variable has, so that they fit at its first byte. A
+// register that is changed becomes a multiple of what the variable is one of, since other accesses by it are
+// known to be aligned if it is.
 void fence_mask_variable(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem)
 {
     struct edit *e = k->k->all.c->edit;
@@ -128,6 +144,9 @@ void fence_mask_variable(struct fence_func *k, const struct fence_masked *m, con
         BEFORE(k, m->stmt, "sub.s64 %0, %0, %1;", edit_reg(first), edit_imm(low));
     BEFORE(k, m->stmt, "sub.s64 %0, %1, %2;", edit_reg(distance), edit_reg(m->reg), edit_reg(first));
     fence_note_above(k, m, distance, bytes - (uint64_t)(high - low));
+    if (m->in_place && fence_variable_skew(k->k->all.c->m, m->variable, low))
+        BEFORE(k, m->stmt, "add.s64 %0, %0, %1;", edit_reg(first),
+               edit_imm(fence_variable_skew(k->k->all.c->m, m->variable, low)));
     BEFORE(k, m->stmt, "selp.b64 %0, %1, %2, %3;", edit_reg(to), edit_reg(first), edit_reg(m->reg),
            edit_reg(k->noted[FENCE_MASKED]));
     struct ptx_operand address = edit_addr(to, m->start);

@@ -177,6 +177,22 @@ static affine_wide stayed(const struct proof_insn *i, affine_wide v)
     return v;
 }
 
+// Some rounds far from the first one, then some steps, around the limit and where the type ends.
+static affine_wide turned(const struct proof_insn *i, affine_wide v)
+{
+    bool sign = i->sign & TURNS_SIGNED, le = below(2);
+    affine_wide most = low_bits(i->imm + !le, i->bits, sign) - !le, far = (most - v) / i->c;
+    if (v <= most && below(2))
+        v += i->c * (below(2) || far < 3 ? far : far - 1 - (affine_wide)below(2));
+    for (uint32_t n = below(6); n; n--) {
+        affine_wide next = low_bits(v + i->c, i->bits, sign);
+        bool kept =
+            i->sign & TURNS_NE ? next != low_bits((affine_wide)i->imm + 1, i->bits, sign) : next <= most;
+        v = kept ? next : 0;
+    }
+    return v;
+}
+
 static affine_wide quotient(affine_wide a, affine_wide b, bool rest)
 {
     if (!b)
@@ -249,6 +265,7 @@ static affine_wide compute(struct thread *t, const struct proof_insn *i, unsigne
     case PROOF_STEPS: return low_bits(a + low_bits(b, 64, true) * t->rounds[i->c], i->bits, false);
     case PROOF_SHRINKS: return shrunk(i, a);
     case PROOF_STAYS: return stayed(i, a);
+    case PROOF_TURNS: return turned(i, a);
     case PROOF_GROWS: return grown(i, a, b);
     default: abort();
     }

@@ -33,7 +33,7 @@ struct gen {
     struct brute_random random;
     struct text analysed, executed;
     struct pool r, d, p;
-    int nr, nd, np, nf, nlabels, naccesses, budget;
+    int nr, nd, np, nh, nf, nlabels, naccesses, budget;
     struct {
         int root;  // 0, 1: parameters; 2: shared memory
         int bytes;
@@ -161,6 +161,23 @@ static void narrow(int to)
     }
 }
 
+// As many ones as a number says, at a place; of those that clamp, some are used as a mask.
+static void bit_mask(int to, const char *a, const char *b)
+{
+    int x = pick(&g.r), place = (int)below(40), width = (int)below(40);
+    const char *mode = below(6) ? "clamp" : "wrap";
+    switch (below(4)) {
+    case 0: both("bmsk.%s.b32 %%r%d, %s, %s;\n", mode, to, a, b); return;
+    case 1: both("bmsk.%s.b32 %%r%d, %d, %s;\n", mode, to, below(3) ? 0 : place, b); break;
+    case 2: both("bmsk.%s.b32 %%r%d, %s, %d;\n", mode, to, a, width); break;
+    default:
+        both("and.b32 %%r%d, %s, %d;\n", to, b, below(2) ? 7 : 63);
+        both("bmsk.%s.b32 %%r%d, %d, %%r%d;\n", mode, to, below(2) ? 0 : place, to);
+    }
+    if (below(2))
+        both("and.b32 %%r%d, %%r%d, %%r%d;\n", to, x, to);
+}
+
 static void value32(void)
 {
     static const char *const plain[] = {"add.s32", "sub.s32", "mul.lo.s32", "and.b32",
@@ -170,7 +187,7 @@ static void value32(void)
     int to = target(&g.r, &g.nr);
     any32(a);
     any32(b);
-    switch (below(20)) {
+    switch (below(21)) {
     case 0: both("shl.b32 %%r%d, %s, %d;\n", to, a, below(8) ? (int)below(5) : (int)below(40)); break;
     case 1:
         both("shr.%s32 %%r%d, %s, %d;\n", sign(), to, a, below(8) ? (int)below(6) : (int)below(40));
@@ -196,6 +213,7 @@ static void value32(void)
         both("lop3.b32 %%r%d, %s, %s, %%r%d, %d;\n", to, a, b, pick(&g.r), below(2) ? 0xEA : 0xF8);
         break;
     case 16: both("cvt.u32.u64 %%r%d, %%d%d;\n", to, pick(&g.d)); break;
+    case 17: bit_mask(to, a, b); break;
     default: both("%s %%r%d, %s, %s;\n", plain[below(12)], to, a, b);
     }
     offer(&g.r, to);
@@ -476,6 +494,31 @@ static void advance(char kind, int bits, int i, bool rising, int step)
     }
 }
 
+// Puts into `limit` a register that this round computes, from numbers that rounds do not change, or now and
+// then from some that they do: the carry of an addition to the counter, and which threads are there.
+static void anew(char *limit, int counter)
+{
+    static const char *const plain[] = {"add.s32", "sub.s32", "and.b32", "or.b32",         "min.s32",
+                                        "max.u32", "shl.b32", "shr.s32", "bmsk.clamp.b32", "mul.lo.s32"};
+    int t = g.nr++, p = g.np++;
+    if (below(2))
+        both("%s %%r%d, %s, %d;\n", plain[below(10)], t, limit, (int)below(20));
+    else if (below(2))
+        both("%s %%r%d, %s, %%r%d;\n", plain[below(10)], t, limit, pick(&g.r));
+    else if (below(4))
+        both("add.cc.u32 %%r%d, %%r%d, %d;\naddc.u32 %%r%d, %s, 0;\nmul.lo.s32 %%r%d, %%r%d, %d;\n", t,
+             counter, -8 - (int)below(8), t, limit, t, t, 1 + 2 * (int)below(8));
+    else if (below(2))
+        both("activemask.b32 %%r%d;\n", t);
+    else
+        both("setp.lt.s32 %%p%d, %%r%d, 9;\nvote.ballot.b32 %%r%d, %%p%d;\n", p, pick(&g.r), t, p);
+    if (below(4))
+        both("and.b32 %%r%d, %%r%d, %d;\n", t, t, (8 << below(3)) - 1);
+    if (below(4))
+        both("or.b32 %%r%d, %%r%d, 8;\n", t, t);
+    sprintf(limit, "%%r%d", t);
+}
+
 static void loop(int depth)
 {
     static const char *const up[] = {"lt", "le", "ne", "lt"}, *const down[] = {"gt", "ge", "ne", "gt"};
@@ -483,15 +526,17 @@ static void loop(int depth)
     bool wide = !below(4), rising = below(3), before = below(2);
     int i = wide ? g.nd++ : g.nr++, second = g.nd++;
     char limit[32], kind = wide ? 'd' : 'r';
-    int step = below(4) ? 1 : 1 + (int)below(5);
-    const char *relation = (rising ? up : down)[below(4)], *type = sign();
+    bool is_anew = !wide && !below(4), equal = is_anew && below(2);
+    rising |= equal;
+    int step = below(4) || equal ? 1 : 1 + (int)below(5);
+    const char *relation = equal ? "ne" : (rising ? up : down)[below(4)], *type = sign();
     if (!wide)
         any32(limit);
     else if (below(2))
         sprintf(limit, "%%d%d", pick(&g.d));
     else
         sprintf(limit, "%d", (int)below(50));
-    if (below(2))
+    if (equal || below(2))
         both("mov.%s %%%c%d, %d;\n", wide ? "u64" : "u32", kind, i, rising ? (int)below(5) : (int)below(40));
     else
         both("mov.%s %%%c%d, %%%c%d;\n", wide ? "u64" : "u32", kind, i, kind, wide ? pick(&g.d) : pick(&g.r));
@@ -501,16 +546,22 @@ static void loop(int depth)
              kind, i, limit, pred, end);
     both("L%d:\n", top);
     use_fuel();
+    if (before && is_anew)
+        anew(limit, i);
     if (before)
         both("setp.%s.%s%d %%p%d, %%%c%d, %s;\n@!%%p%d bra L%d;\n", relation, type, wide ? 64 : 32, pred,
              kind, i, limit, pred, end);
     struct marks m = mark();
     offer(wide ? &g.d : &g.r, i);
     offer(&g.d, second);
+    if (equal)
+        use_as_index(i);
     statements(1 + (int)below(4), depth - 1);
     release(m);
     both("add.s64 %%d%d, %%d%d, %d;\n", second, second, 4 * (int)below(5) - 4);
     advance(kind, wide ? 64 : 32, i, rising, step);
+    if (!before && is_anew)
+        anew(limit, i);
     if (before)
         both("bra L%d;\n", top);
     else
@@ -518,6 +569,53 @@ static void loop(int depth)
              i, limit, pred, top);
     both("L%d:\n", end);
     offer(wide ? &g.d : &g.r, i);
+}
+
+// A stage that each round increases, and sets to 0 at a limit, of 16, 32 or 64 bits; starts and limits are
+// often at the type's end. Now and then some of it is wrong.
+static void stages(void)
+{
+    static const char kinds[] = {'h', 'r', 'd'};
+    static const char *const of[] = {"gt", "ge", "eq", "lt", "le", "ne"};
+    unsigned k = below(3), bits = 16u << k, which = below(6);
+    int top = g.nlabels++, p = g.np++, rounds = g.nr++, at = g.nr++, i, next;
+    int step = below(2) ? 1 : 1 + (int)below(40);
+    bool zero = (which < 3) == (below(8) > 0);
+    char c = kinds[k];
+    int *n = k == 0 ? &g.nh : k == 1 ? &g.nr : &g.nd;
+    const char *s = sign();
+    long long end = (1LL << (bits < 32 ? bits - (*s == 's') : 31)) - 1, limit = (long long)below(12);
+    if (below(3) == 0)
+        limit = end - (long long)below(60);
+    long long from = below(2) ? (long long)below(8) - 2 : limit - (long long)below(200);
+    i = (*n)++, next = (*n)++;
+    if (k == 1 && below(3) == 0)
+        both("mov.u32 %%r%d, %%r%d;\n", i, pick(&g.r));
+    else
+        both("mov.b%u %%%c%d, %lld;\n", bits, c, i, from);
+    both("mov.u32 %%r%d, 0;\nL%d:\n", rounds, top);
+    use_fuel();
+    if (k == 0)
+        both("cvt.%s32.%s16 %%r%d, %%h%d;\n", s, below(8) ? s : sign(), at, i);
+    else
+        both(k == 1 ? "mov.b32 %%r%d, %%r%d;\n" : "cvt.u32.u64 %%r%d, %%d%d;\n", at, i);
+    if (below(3) == 0)
+        both("div.s32 %%r%d, %%r%d, %%r%d;\n", at, at, pick(&g.r));
+    struct marks m = mark();
+    use_as_index(at);
+    if (k == 2) {
+        offer(&g.d, i);
+        access_memory();
+    }
+    release(m);
+    both("add.s%u %%%c%d, %%%c%d, %d;\nsetp.%s.%s%u %%p%d, %%%c%d, %lld;\n", bits, c, next, c, i, step,
+         of[which], which % 3 == 2 ? "s" : s, bits, p, c, next, limit);
+    if (zero)
+        both("selp.b%u %%%c%d, 0, %%%c%d, %%p%d;\n", bits, c, i, c, next, p);
+    else
+        both("selp.b%u %%%c%d, %%%c%d, 0, %%p%d;\n", bits, c, i, c, next, p);
+    both("add.s32 %%r%d, %%r%d, 1;\nsetp.lt.s32 %%p%d, %%r%d, %d;\n@%%p%d bra L%d;\n", rounds, rounds, p,
+         rounds, 3 + (int)below(40), p, top);
 }
 
 // Pairs of elements at distances that are halved or doubled, as in a sort. Now and then some of it is wrong.
@@ -657,8 +755,10 @@ static void statements(int n, int depth)
                 remainder_loop(depth);
             else if (depth > 0 && below(2))
                 pairs();
-            else if (depth > 0)
+            else if (depth > 0 && below(2))
                 unrolled_loop();
+            else if (depth > 0)
+                stages();
             break;
         case 5:
             if (below(4))
@@ -678,6 +778,7 @@ static void prologue(void)
     static const char *const axis[] = {"x", "y", "z"};
     const char *a = below(4) ? "x" : axis[below(3)];
     g.nr = g.nd = g.np = 2;
+    g.nh = 1;
     both("ld.param.u64 %%log, [k_param_0];\nld.param.u64 %%base0, [k_param_1];\nld.param.u64 %%base1, "
          "[k_param_2];\n"
          "cvta.to.global.u64 %%base0, %%base0;\ncvta.to.global.u64 %%base1, %%base1;\nmov.u32 %%fuel, "
@@ -719,7 +820,7 @@ static void make_kernel(void)
     for (int i = 0; i < 4 + SCALARS; i++)
         both(".param .u%d k_param_%d%s", i < 3 || i == 3 + SCALARS ? 64 : 32, i,
              i == 3 + SCALARS ? ")\n{\n" : ",\n");
-    both(".reg .b16 %%h<2>;\n.reg .b32 %%r<10000>;\n.reg .b32 %%rs;\n.reg .b32 %%fuel;\n.reg .b64 "
+    both(".reg .b16 %%h<400>;\n.reg .b32 %%r<10000>;\n.reg .b32 %%rs;\n.reg .b32 %%fuel;\n.reg .b64 "
          "%%d<10000>;\n"
          ".reg .b64 %%log;\n.reg .f32 %%f<400>;\n.reg .b64 %%base<2>;\n.reg .pred %%p<2000>;\n.reg .pred "
          "%%pf;\n");

@@ -315,18 +315,37 @@ static void branch(unsigned depth)
         offer(&addresses[0], merge(PROOF_MERGE, pick(&one.addresses[0]), pick(&two_values.addresses[0]), 64));
 }
 
+// A value that each round increases, and sets to 0 at a limit, which now and then is near the type's end.
+static uint32_t turns(unsigned wide, bool sign)
+{
+    static const uint8_t narrow[] = {8, 16, 16, 32, 32, 32};
+    unsigned bits = wide ? 64 : narrow[below(6)], ne = below(4) == 0 ? TURNS_NE : 0;
+    uint32_t a = below(2) ? pick(&pool[wide]) : constant(small_number(), wide ? 64 : 32);
+    int64_t end = (1LL << (bits < 32 ? bits - sign : 31)) - 1, most = small_number() & INT32_MAX;
+    if (below(3) == 0)
+        most = end - (int64_t)below(40);
+    return emit((struct proof_insn){.op = PROOF_TURNS,
+                                    .bits = (uint8_t)bits,
+                                    .sign = (uint8_t)(ne | (sign ? TURNS_SIGNED : 0)),
+                                    .a = extend(a, bits, sign),
+                                    .c = ne || below(2) ? 1 : 1 + below(below(4) ? 40 : 1 << 16),
+                                    .imm = most},
+                wide ? 64 : 32);
+}
+
 static void carried(void)
 {
     bool sign = below(2), wide = below(4) == 0;
     unsigned bits = wide ? 64 : 32;
     uint32_t a, b, at;
-    switch (below(3)) {
-    case 0:
+    switch (below(4)) {
+    case 0: at = turns(wide, sign); break;
+    case 1:
         a = below(2) ? pick(&pool[wide]) : constant(below(4) ? 1LL << below(9) : small_number(), bits);
         at =
             emit((struct proof_insn){.op = PROOF_SHRINKS, .a = extend(a, bits, sign), .imm = below(2)}, bits);
         break;
-    case 1:
+    case 2:
         at = emit((struct proof_insn){.op = PROOF_STAYS,
                                       .bits = (uint8_t)bits,
                                       .sign = (uint8_t)below(4),

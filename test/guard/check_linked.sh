@@ -83,5 +83,61 @@ for texts in 'caller callee' 'callee caller'; do
         grep -q '^launched by cuLaunchKernel at' "$T/log"
     verdict $? "the function that is called, $texts"
 done
+# A function of another text that is called through a pointer frees what the loop looks up in each round.
+cat >"$T/calls.cu" <<'CU'
+#include <cstdio>
+typedef void (*function)(int *);
+extern __device__ function table[2];
+__global__ void make(int **cell)
+{
+    cell[0] = (int *)malloc(40);
+    for (int k = 0; k < 10; k++)
+        cell[0][k] = 7;
+}
+__global__ void use(int *out, int **cell, int when)
+{
+    int sum = 0;
+#pragma unroll 1
+    for (int round = 0; round < 4; round++) {
+        sum += cell[0][9];
+        table[round == when](cell[0]);
+    }
+    out[0] = sum;
+}
+int main(int argc, char **)
+{
+    int *out, **cell;
+    cudaMalloc(&out, 4);
+    cudaMalloc(&cell, 8);
+    make<<<1, 1>>>(cell);
+    use<<<1, 1>>>(out, cell, argc == 2 ? 1 : 9);
+    return cudaDeviceSynchronize() != 0;
+}
+CU
+cat >"$T/table.cu" <<'CU'
+typedef void (*function)(int *);
+static __device__ __noinline__ void drop(int *p)
+{
+    free(p);
+}
+static __device__ __noinline__ void keep(int *p)
+{
+    asm volatile("" ::"l"(p));
+}
+__device__ function table[2] = {keep, drop};
+CU
+nvcc -rdc=true -cudart shared -lineinfo -gencode arch=compute_75,code=compute_75 -o "$T/calls" "$T/calls.cu" \
+    "$T/table.cu" || exit 1
+through() {  # through [bad]
+    timeout "${CHECK_LIMIT:-60}" "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$T/calls" "$@" \
+        >"$T/log" 2>&1 </dev/null
+    status=$?
+}
+through
+[ "$status" = 0 ] && ! grep -q ERROR "$T/log"
+verdict $? 'good, calls of another text through a pointer'
+through bad
+[ "$status" = 97 ] && grep -q 'heap-use-after-free' "$T/log" && grep -q 'calls.cu:15$' "$T/log"
+verdict $? 'what a function of another text has freed'
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

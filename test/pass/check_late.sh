@@ -145,9 +145,10 @@ ret;
 ")"
 # A lookup is kept over a call through a pointer that reaches no function which frees memory, as the
 # constructor's parameters are others.
-kept() {  # kept RESULT: whether it is, where the function that calls malloc has that result
+kept() {  # kept RESULT [TEXT]: whether it is, where the function that calls malloc has that result
     cat >"$T/a.ptx" <<END
 $head
+${2:-}
 .extern .func (.param .b64 r) malloc (.param .b64 n);
 .func (.param .b32 r) look (.param .b64 a)
 {
@@ -192,5 +193,9 @@ END
 }
 same 'lookup that is kept' 1 "$(kept '')"
 same 'lookup that is not' 0 "$(kept '(.param .b32 r)')"
+same 'lookup beside a variable of another text' 0 "$(kept '' '.extern .global .align 8 .b64 others[2];')"
+same 'lookup beside a function of another text' 0 "$(kept '' '.extern .func others (.param .b64 a);')"
+same 'lookup beside functions of the system' 1 "$(kept '' '.extern .func free (.param .b64 a);')"
+same 'lookup beside dynamic shared memory' 1 "$(kept '' '.extern .shared .align 8 .b64 others[];')"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
