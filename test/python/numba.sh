@@ -31,7 +31,7 @@ watch() {  # watch [OPTION...] -- [CASE...]
         options+=("$1")
         shift
     done
-    timeout 600 "$MOAT" --device=cpu "${options[@]}" "$python" $program "${@:2}" >"$T/log" 2>&1 </dev/null
+    timeout 1800 "$MOAT" --device=cpu "${options[@]}" "$python" $program "${@:2}" >"$T/log" 2>&1 </dev/null
     status=$?
 }
 
