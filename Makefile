@@ -295,7 +295,7 @@ venv:
 	@script/python-venv $(BUILD)
 
 check-python: all venv  ## PyTorch and Triton on the CPU device, in a virtual environment below build/
-	@test/run --only='*python/*' $(BUILD)
+	@TEST_TIMEOUT=$${TEST_TIMEOUT:-3600} test/run --only='*python/*' $(BUILD)
 
 bench: all $(BENCHES) $(BUILD)/tool/kheap_load  ## measure speed and memory
 	@set -e; for b in bench/*.sh; do [ ! -x "$$b" ] || MOAT=$(COMMAND) BUILD=$(BUILD) "$$b"; done

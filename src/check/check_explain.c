@@ -9,6 +9,7 @@
 #include "flow/access_thread.h"
 #include "flow/access_words.h"
 #include "kcheck/kcheck.h"
+#include "track/tensor_label.h"
 
 enum { PARAMS = 64, MOST_GUARD = 120 };
 
@@ -83,8 +84,23 @@ static bool is_understood(const struct out *o)
     return !o->error && !memchr(o->buf, '?', o->len) && o->len < CHECK_EXPLAIN_NOTE - 200;
 }
 
+// Appends the tensor whose address a parameter is, for languages in which one argument is several parameters.
+static bool write_tensor(const struct explaining *x, unsigned n, struct out *to)
+{
+    char name[160];
+    uint64_t address;
+    if (n >= x->kernel->nparams || x->kernel->params[n].size != sizeof address ||
+        x->kernel->params[n].offset + sizeof address > x->saved.size)
+        return false;
+    memcpy(&address, x->saved.bytes + x->kernel->params[n].offset, sizeof address);
+    if (!address || !tensor_label_name(address, name, sizeof name))
+        return false;
+    out_fmt(to, " (p%u is the address of %s)", n, name);
+    return true;
+}
+
 // Appends what the first parameter that a text names stands for: p2 is an argument, p2.8 a part of one.
-static void write_first_argument(struct out *to)
+static void write_first_argument(const struct explaining *x, struct out *to)
 {
     static const char *const ordinals[] = {"first", "second", "third", "fourth", "fifth", "sixth"};
     for (size_t i = 1; i < to->len; i++) {
@@ -96,6 +112,8 @@ static void write_first_argument(struct out *to)
         int parts = sscanf(word, "p%3u.%6u", &n, &byte);
         if (parts < 1)
             continue;
+        if (parts == 1 && write_tensor(x, n, to))
+            return;
         out_fmt(to,
                 parts > 1 ? " (p%u.%u is the value at byte %u of the kernel's " : " (p%u is the kernel's ", n,
                 byte, byte);
@@ -115,7 +133,7 @@ static void write_index(struct explaining *x, const struct check_explain *e, str
         out_fmt(to, " with k1 = %llu", (unsigned long long)x->thread.counter);
     out_lit(to, ": ");
     write_place(e, x->site->width, to);
-    write_first_argument(to);
+    write_first_argument(x, to);
 }
 
 // Whether a person understands the words of a condition: not what the compiler made to unroll a loop.

@@ -28,6 +28,7 @@
 #include "report/report.h"
 #include "rewrite/site_place.h"
 #include "track/guard_report.h"
+#include "track/script_frames.h"
 #include "track/track.h"
 
 enum {
@@ -546,7 +547,10 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
         f.more[3] = check_tensor_note(r->payload[1]);
     static bool hinted;  // under the lock
     if (site && !fault.source_line && !hinted) {
-        f.more[7] = "lines of source are shown of kernels that were compiled with -lineinfo";
+        f.more[7] = script_frames_seen()
+                        ? "lines of source are shown of kernels that were compiled with -lineinfo, in Numba "
+                          "lineinfo=True"
+                        : "lines of source are shown of kernels that were compiled with -lineinfo";
         hinted = true;
     }
     if (before) {

@@ -105,19 +105,52 @@ def _tell(driver, names, args, frames):
     driver.moat_frames(_text_of(frames).encode(errors="replace"))
     where = frames[0].f_locals if frames else {}
     for name, tensor in _tensors(names, args):
-        if tensor.dim() > _MOST_DIMENSIONS:
-            continue
-        numbers = ctypes.c_int64 * max(1, tensor.dim())
-        driver.moat_tensor(
-            ctypes.c_uint64(tensor.data_ptr()),
-            tensor.element_size(),
-            tensor.dim(),
-            numbers(*tensor.shape),
-            numbers(*tensor.stride()),
-            _called(name, tensor, where).encode(errors="replace"),
-            str(tensor.dtype).replace("torch.", "").encode(),
-        )
+        _tell_tensor(driver, name, tensor, where)
     return True
+
+
+def _tell_tensor(driver, name, tensor, where):
+    if tensor.dim() > _MOST_DIMENSIONS:
+        return
+    numbers = ctypes.c_int64 * max(1, tensor.dim())
+    driver.moat_tensor(
+        ctypes.c_uint64(tensor.data_ptr()),
+        tensor.element_size(),
+        tensor.dim(),
+        numbers(*tensor.shape),
+        numbers(*tensor.stride()),
+        _called(name, tensor, where).encode(errors="replace"),
+        str(tensor.dtype).replace("torch.", "").encode(),
+    )
+
+
+def copied(argument, tensor):
+    """A launch under way has copied one of its arguments into device memory, as this tensor."""
+    launch, driver = getattr(_local, "launch", None), moat_link.driver()
+    if launch is None or not hasattr(driver, "moat_tensor"):
+        return
+    frames = _program_frames(sys._getframe(1))
+    where = frames[0].f_locals if frames else {}
+    for name, value in zip(launch.names, launch.args):
+        if value is argument:
+            _tell_tensor(driver, name, tensor, where)
+
+
+def from_here(function):
+    """A function with which memory is allocated: moat knows the program's frames as long as it runs."""
+
+    @functools.wraps(function)
+    def run(*args, **kwargs):
+        driver = moat_link.driver()
+        if getattr(_local, "launch", None) is not None or not hasattr(driver, "moat_frames"):
+            return function(*args, **kwargs)
+        driver.moat_frames(_text_of(_program_frames(sys._getframe(1))).encode(errors="replace"))
+        try:
+            return function(*args, **kwargs)
+        finally:
+            driver.moat_frames(None)
+
+    return run
 
 
 def _raise():
@@ -181,7 +214,7 @@ def watch_inductor(heuristics):
 
 def _write_explanation(address, count, kernel, text, size):
     try:
-        lines = _lines(address, kernel)
+        lines = _lines(address, count, kernel)
         data = "\n".join(lines).encode(errors="replace")[: size - 1] + b"\0"
         ctypes.memmove(text, data, len(data))
     except Exception:  # an error without an explanation is reported as it is
@@ -202,13 +235,13 @@ def _text_of(frames):
     )
 
 
-def _lines(address, kernel):
+def _lines(address, count, kernel):
     frames = _program_frames(sys._getframe(1))
     lines = ["@" + line for line in _text_of(frames).split("\n")]
     launch = getattr(_local, "launch", None)
     if launch is not None and kernel is not None and address:
         where = frames[0].f_locals if frames else {}
-        lines += _describe(launch, address, where)
+        lines += _describe(launch, address, count, where)
     return lines
 
 
@@ -262,7 +295,7 @@ def _called(name, tensor, where):
     return "`{}`, argument {}".format(names[0], name) if names else "argument {}".format(name)
 
 
-def _describe(launch, address, where):
+def _describe(launch, address, count, where):
     tensors = _tensors(launch.names, launch.args)
     if not tensors:
         return []
@@ -275,18 +308,22 @@ def _describe(launch, address, where):
         list(tensor.shape),
         list(tensor.stride()),
     )
-    return [text + "; " + _place(tensor, address)]
+    return [text + "; " + _place(tensor, address, count)]
 
 
-def _place(tensor, address):
+def _place(tensor, address, count):
     offset = address - tensor.data_ptr()
     element = offset // tensor.element_size()
     if offset < 0:
         return "the access is {} element{} before its first".format(-element, "s" * (element != -1))
     index = _index(tensor, element)
-    if _distance(tensor, address) == 0:
+    if _distance(tensor, address) > 0:
+        return "the access is at {}, outside of it".format(index)
+    last = address + max(count, 1) - 1
+    if _distance(tensor, last) == 0:
         return "the access is inside of it, at {}".format(index)
-    return "the access is at {}, outside of it".format(index)
+    end = _index(tensor, (last - tensor.data_ptr()) // tensor.element_size())
+    return "the access begins inside of it, at {}, and ends at {}, outside of it".format(index, end)
 
 
 def _index(tensor, element):

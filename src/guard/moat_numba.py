@@ -8,6 +8,7 @@ Numba's cache, so the PTX can be made from it at any time."""
 import functools
 import os
 import re
+import sys
 
 import moat_link
 
@@ -215,4 +216,42 @@ def watch_launches(dispatcher):
         return moat_launch.launched(names, [_described(a) for a in args], handle, call)
 
     kernel_class.launch = launch
+    context = dispatcher.driver.Context
+    for allocate in ("memalloc", "memallocmanaged", "memhostalloc"):
+        if hasattr(context, allocate):
+            setattr(context, allocate, moat_launch.from_here(getattr(context, allocate)))
+    hints = sys.modules[dispatcher.wrap_arg.__module__]
+    for kind in (hints.In, hints.Out, hints.InOut):
+        if "to_device" in vars(kind):
+            _watch_copies(kind, moat_launch.copied)
     moat_launch._start()
+
+
+def _copy_of(array, made):
+    """The device array that was made of a host array, with the host array's shape; None: it is none."""
+    interface = getattr(array, "__array_interface__", None)
+    if interface is None or hasattr(array, "__cuda_array_interface__"):
+        return None
+    import numpy
+
+    pointer = made.ptr if hasattr(made, "ptr") else made.__cuda_array_interface__["data"][0]
+    return _Array(array, dict(interface, data=(int(pointer), False)), numpy)
+
+
+def _watch_copies(kind, copied):
+    """Arrays of the host that a launch copies to the device. An argument is the array, or a hint with it."""
+    plain = kind.to_device
+
+    @functools.wraps(plain)
+    def to_device(self, *args, **kwargs):
+        made = plain(self, *args, **kwargs)
+        try:
+            copy = _copy_of(self.value, made)
+            if copy is not None:
+                copied(self, copy)
+                copied(self.value, copy)
+        except Exception:  # reports then do not name the array
+            pass
+        return made
+
+    kind.to_device = to_device

@@ -470,8 +470,8 @@ def _summarise():
         return
     rows = sorted(s.counts.items(), key=lambda row: (-row[1], row[0]))
     total = sum(s.counts.values())
-    first = "{} calls of {} operators of PyTorch ran on the CPU, not as kernels:"
-    moat_link.say(first.format(total, len(rows)))
+    first = "{} call{} of {} operator{} of PyTorch ran on the CPU, not as kernels:"
+    moat_link.say(first.format(total, "s" * (total != 1), len(rows), "s" * (len(rows) != 1)))
     line = ""
     for name, count in rows:
         word = "{} {}".format(name[6:], count)

@@ -409,8 +409,8 @@ static bool explained_frame(char *line, struct report_frame *out)
 static bool add_tensor(struct report *r, const struct guard_finding *f)
 {
     for (unsigned i = 0; i < f->nbuffers && !f->nowhere; i++)
-        if (tensor_label_describe(f->buffers[i].base, f->buffers[i].facts.bytes, f->address, scratch->tensor,
-                                  sizeof scratch->tensor)) {
+        if (tensor_label_describe(f->buffers[i].base, f->buffers[i].facts.bytes, f->address, f->bytes,
+                                  scratch->tensor, sizeof scratch->tensor)) {
             scratch->notes[r->nnotes++] = scratch->tensor;
             return true;
         }

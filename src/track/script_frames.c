@@ -95,6 +95,11 @@ unsigned script_frames_get(uint64_t *pcs, unsigned most)
     return n;
 }
 
+bool script_frames_seen(void)
+{
+    return atomic_load_explicit(&count, memory_order_acquire);
+}
+
 bool script_frames_find(uint64_t pc, struct script_frame *out)
 {
     if (pc < FIRST_PC || pc - FIRST_PC >= atomic_load_explicit(&count, memory_order_acquire))

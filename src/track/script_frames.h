@@ -25,6 +25,9 @@ unsigned script_frames_get(uint64_t *pcs, unsigned most);
 // Returns whether an address of a stack is a frame of this kind, and stores the frame.
 bool script_frames_find(uint64_t pc, struct script_frame *out);
 
+// Returns whether a thread has had frames.
+bool script_frames_seen(void);
+
 void script_frames_after_fork(void);
 
 #endif

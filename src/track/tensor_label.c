@@ -68,22 +68,48 @@ static uint64_t distance(const struct tensor_label *l, uint64_t address)
     return address < l->address ? l->address - address : address >= end ? address - end + 1 : 0;
 }
 
+// A tensor that does not end in the buffer is most likely one of an earlier buffer at this address.
+static bool fits(const struct tensor_label *l, uint64_t end)
+{
+    return span(l) <= end - l->address;
+}
+
+// Returns whether label i says more about an address than label k.
+static bool is_better(int i, int k, uint64_t end, uint64_t address)
+{
+    const struct tensor_label *l = &labels[i].label, *other = &labels[k].label;
+    if (fits(l, end) != fits(other, end))
+        return fits(l, end);
+    if (distance(l, address) != distance(other, address))
+        return distance(l, address) < distance(other, address);
+    return labels[i].age > labels[k].age;
+}
+
 static bool find(uint64_t base, uint64_t size, uint64_t address, struct tensor_label *out)
 {
     int best = -1;
     lock_take(&lock);
-    for (int i = 0; i < LABELS; i++) {
-        if (!labels[i].age || labels[i].label.address - base >= size)
-            continue;
-        uint64_t d = distance(&labels[i].label, address);
-        uint64_t least = best < 0 ? 0 : distance(&labels[best].label, address);
-        if (best < 0 || d < least || (d == least && labels[i].age > labels[best].age))
+    for (int i = 0; i < LABELS; i++)
+        if (labels[i].age && labels[i].label.address - base < size &&
+            (best < 0 || is_better(i, best, base + size, address)))
             best = i;
-    }
     if (best >= 0)
         *out = labels[best].label;
     lock_give(&lock);
     return best >= 0;
+}
+
+bool tensor_label_name(uint64_t address, char *name, size_t room)
+{
+    uint64_t age = 0;
+    lock_take(&lock);
+    for (int i = 0; i < LABELS; i++)
+        if (labels[i].age > age && labels[i].label.address == address) {
+            age = labels[i].age;
+            snprintf(name, room, "%.*s", (int)sizeof labels[i].label.name, labels[i].label.name);
+        }
+    lock_give(&lock);
+    return age;
 }
 
 // A text that is cut where its room ends.
@@ -128,23 +154,40 @@ static void index_of(const struct tensor_label *l, uint64_t element, int64_t *in
     }
 }
 
-static void put_place(struct text *o, const struct tensor_label *l, uint64_t address)
+static void put_index(struct text *o, const struct tensor_label *l, uint64_t address)
 {
     int64_t index[TENSOR_LABEL_DIMENSIONS];
+    index_of(l, (address - l->address) / l->element, index);
+    put(o, "index ");
+    put_list(o, index, l->dimensions);
+}
+
+// An access that begins in the tensor may leave it, as one of a box. A tensor may be larger than its buffer,
+// which ends at `end`.
+static void put_place(struct text *o, const struct tensor_label *l, uint64_t address, uint64_t bytes,
+                      uint64_t end)
+{
+    uint64_t last = address + (bytes ? bytes - 1 : 0);
     if (address < l->address) {
         uint64_t n = (l->address - address + l->element - 1) / l->element;
         put(o, "the access is %llu element%s before its first", (unsigned long long)n, n == 1 ? "" : "s");
         return;
     }
-    index_of(l, (address - l->address) / l->element, index);
-    bool inside = !distance(l, address);
-    put(o, "the access is %s", inside ? "inside of it, at index " : "at index ");
-    put_list(o, index, l->dimensions);
-    if (!inside)
+    bool inside = !distance(l, address), leaves = inside && last > address && distance(l, last);
+    put(o, "the access %s%s at ", leaves ? "begins" : "is", inside ? " inside of it," : "");
+    put_index(o, l, address);
+    if (leaves) {
+        put(o, ", and ends at ");
+        put_index(o, l, last);
+    }
+    if (!inside || leaves)
         put(o, ", outside of it");
+    else if (last >= end)
+        put(o, ", but it is larger than the buffer");
 }
 
-bool tensor_label_describe(uint64_t base, uint64_t size, uint64_t address, char *text, size_t room)
+bool tensor_label_describe(uint64_t base, uint64_t size, uint64_t address, uint64_t bytes, char *text,
+                           size_t room)
 {
     struct tensor_label l;
     struct text o = {text, room, 0};
@@ -156,6 +199,6 @@ bool tensor_label_describe(uint64_t base, uint64_t size, uint64_t address, char 
     put(&o, ", strides ");
     put_list(&o, l.strides, l.dimensions);
     put(&o, "; ");
-    put_place(&o, &l, address);
+    put_place(&o, &l, address, bytes, base + size);
     return true;
 }

@@ -24,8 +24,13 @@ struct tensor_label {
 void tensor_label_set(const struct tensor_label *label);
 
 // Writes a sentence about the labelled tensor in [base, base + size) that is nearest to an address, and about
-// the place of the address in it. Returns false if there is none.
-bool tensor_label_describe(uint64_t base, uint64_t size, uint64_t address, char *text, size_t room);
+// the place in it of an access of some bytes, 0 if that is not known. Returns false if there is no such
+// tensor.
+bool tensor_label_describe(uint64_t base, uint64_t size, uint64_t address, uint64_t bytes, char *text,
+                           size_t room);
+
+// Stores the name of the newest labelled tensor that begins at an address. Returns false if there is none.
+bool tensor_label_name(uint64_t address, char *name, size_t room);
 
 void tensor_label_after_fork(void);
 

@@ -31,7 +31,7 @@ watch() {  # watch [OPTION...] -- [CASE...]
         options+=("$1")
         shift
     done
-    timeout 600 "$MOAT" --device=cpu "${options[@]}" "$python" $program "${@:2}" >"$T/log" 2>&1 </dev/null
+    timeout 1800 "$MOAT" --device=cpu "${options[@]}" "$python" $program "${@:2}" >"$T/log" 2>&1 </dev/null
     status=$?
 }
 
@@ -66,8 +66,20 @@ watch -- bad_atomic
 line=$(grep -n 'line of the bad atomic' $program | cut -d: -f1)
 check 97 "^SUMMARY: moat: heap-buffer-overflow .*numba_cases.py:$line in .*::count\(Array" 'an atomic'
 check 97 'is `table`, argument bins: int32, shape \[16\], strides \[1\]; .* index \[16\], outside' 'its array'
-watch -- good_shared good_atomic
+# An array of the host, which the launch copies, has the program's name.
+watch -- bad_host_array
+line=$(grep -n 'line of the bad neighbour' $program | cut -d: -f1)
+check 97 "^SUMMARY: moat: heap-buffer-.* .*numba_cases.py:$line in .*::blur\(" 'an array of the host'
+check 97 'is `image`, argument x: float64, shape \[30, 50\], strides \[50, 1\]; ' 'its name'
+# Without lines, where the array was made still says which one it is.
+watch -- bad_guard
+check 97 'lines of source are shown of kernels .*, in Numba lineinfo=True$' 'no lines: the option is named'
+check 97 "#0 _scale .*:$(grep -n 'line of the allocation' $program | cut -d: -f1)\$" 'the allocation'
+check 97 "#0 _scale .*:$(grep -n 'line of the managed' $program | cut -d: -f1)\$" 'the managed allocation'
+check 97 'the address is .* is the address of `numbers`, argument x\)$' 'the parameter'
+watch -- good_shared good_atomic good_host_array
 check 0 '^ok good_atomic' 'their twins'
+check 0 '^ok good_host_array' 'their twins'
 check 0 'moat: 0 errors' 'their twins are silent'
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

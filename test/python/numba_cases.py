@@ -240,6 +240,43 @@ def good_atomic():
     _count(16)
 
 
+def _blur(first):
+    @cuda.jit(lineinfo=True)
+    def blur(x, y):
+        i, j = cuda.grid(2)
+        if first <= i < x.shape[0] - first and first <= j < x.shape[1] - first:
+            y[i, j] = (x[i - 1, j] + x[i + 1, j]) / 2  # line of the bad neighbour
+
+    image = np.ones((30, 50))
+    result = np.zeros_like(image)
+    blur[(2, 4), (16, 16)](cuda.In(image), result)
+    assert result[1:-1, 1:-1].min() == 1
+
+
+def bad_host_array():
+    _blur(0)
+
+
+def good_host_array():
+    _blur(1)
+
+
+def _scale(options):
+    @cuda.jit(**options)
+    def scale(x):
+        x[cuda.grid(1)] *= 2  # line of the bad guard
+
+    numbers = cuda.to_device(X)  # line of the allocation
+    kept = cuda.managed_array(N, dtype=np.float32)  # line of the managed allocation
+    kept[:] = X
+    for array in (numbers, kept):
+        scale[8, 128](array)
+
+
+def bad_guard():
+    _scale({})
+
+
 def main(names):
     cases = names or [name for name in globals() if name.startswith("case_")]
     failed = 0

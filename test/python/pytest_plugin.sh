@@ -23,7 +23,7 @@ check() {  # check STATUS PATTERN WHAT: of the pytest that just ran
 }
 
 pytest() {  # pytest ARGUMENT...: in the folder of the tests
-    (cd "$T/tests" && timeout 120 "$python" -m pytest -p no:cacheprovider -p no:faulthandler "$@") \
+    (cd "$T/tests" && timeout 1800 "$python" -m pytest -p no:cacheprovider -p no:faulthandler "$@") \
         >"$T/log" 2>&1 </dev/null
     status=$?
 }

@@ -29,6 +29,18 @@ def mask():
 
 
 @triton.jit
+def clamp(x_ptr, out_ptr, n, last, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at <= last)  # error: inclusive
+    tl.store(out_ptr + at, tl.maximum(x, 0.0), mask=at < n)
+
+
+def inclusive():
+    scores = torch.randn(999, device="cuda")
+    clamp[(4,)](scores, torch.empty_like(scores), 999, 999 if BAD else 998, 256)  # launch: inclusive
+
+
+@triton.jit
 def softmax(out_ptr, in_ptr, in_stride, out_stride, columns, BLOCK: tl.constexpr):
     row, at = tl.program_id(0), tl.arange(0, BLOCK)
     x = tl.load(in_ptr + row * in_stride + at, mask=at < columns, other=-float("inf"))  # error: stride
