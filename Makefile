@@ -28,8 +28,10 @@ QUICK_LD := $(if $(shell command -v ld.lld),-fuse-ld=lld)
 LINKER  ?=
 # After OPT, for unit tests: they are compiled more often than they run.
 TEST_OPT ?= -O1
-# After OPT, for the modules in which tests spend their time.
-HOT      := base exec flow kheap kprim ptx
+# After OPT, for the modules in which tests spend their time, but for the files that are COLD.
+HOT      := base exec flow kheap ptx
+COLD     := $(foreach f,affine access atomic closed decode_ intrinsic layout lane matrix mma pack proof ranges sample surface \
+	tensor texture wgmma,$(wildcard src/exec/$(f)*.c src/flow/$(f)*.c))
 HOT_OPT  ?=
 # 1: what base/checked.h asserts is looked at.
 CHECKED ?= $(if $(SAN),1,0)
@@ -109,7 +111,7 @@ ASAN    := $(VARIANT) BUILD=$(BUILD)/asan CC=clang LINKER=$(QUICK_LD) LANES=plai
 	UNSCRIPTED="flow golden guard heap" SAN=address,undefined,fuzzer-no-link WERROR=1
 TSAN    := $(VARIANT) BUILD=$(BUILD)/tsan CC=clang LINKER=$(QUICK_LD) LANES=plain LANES_OPT=-O1 SAN=thread WERROR=1
 CLANG_MORE := OPT=-O0 MODULES="$(filter-out exec cpu runtime heap,$(MODULES))" SCRIPTED="flow golden guard heap" checked
-ASAN_MORE  := OPT=-O0 HOT_OPT=-O1 LANES_OPT="-O1 -fno-sanitize=undefined" TEST_OPT=-O0
+ASAN_MORE  := OPT=-O0 HOT_OPT=-O1 LANES_OPT="-O0 -fno-sanitize=undefined" TEST_OPT=-O0
 
 ifeq ($(V),0)
 # No process of its own for each line, and none for a folder that is there.
@@ -157,7 +159,8 @@ $(BUILD)/obj/%.$(1).o: src/%.c $(BUILD)/flags
 endef
 $(foreach l,$(LANES),$(eval $(call lanes,$(l))))
 $(BUILD)/obj/exec/%.o: ALL_CFLAGS += $(EXEC_OPT)
-$(HOT:%=$(BUILD)/obj/%/%.o): ALL_CFLAGS += $(HOT_OPT)
+$(patsubst src/%.c,$(BUILD)/obj/%.o,src/heap/thread_cache.c $(filter-out $(COLD),$(wildcard $(HOT:%=src/%/*.c)))): \
+	ALL_CFLAGS += $(HOT_OPT)
 # What kernels do to memory they do as their program says, races and all: those are not ours to find.
 $(BUILD)/obj/exec/lanes_mem.%.o: ALL_CFLAGS += -fno-sanitize=thread
 $(BUILD)/obj/exec/lane.o $(BUILD)/obj/exec/access.o $(BUILD)/obj/exec/mma.o: ALL_CPPFLAGS += $(LANES:%=-DLANES_HAVE_%)
@@ -221,6 +224,10 @@ $(BUILD)/lib/moat/libcuda.so: script/name-libraries $(wildcard src/guard/*.py)
 ifneq ($(findstring fuzzer,$(SAN)),)
 UNCOUNTED := -fno-sanitize=fuzzer-no-link
 $(BUILD)/obj/%_test.o: ALL_CFLAGS += $(UNCOUNTED)
+# No fuzzer calls these modules.
+UNFUZZED  := canary check cli context core count explain fence heap hook kwatch launch mode pages prove rewrite runtime \
+	shadow share tally track
+$(UNFUZZED:%=$(BUILD)/obj/%/%.o): ALL_CFLAGS += $(UNCOUNTED)
 endif
 
 # The command is not in the archive: its tests are linked with all of it but main.

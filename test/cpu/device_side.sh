@@ -18,9 +18,11 @@ for program in nested tensors warpgroup sparse; do
     esac
     flags="-std=c++17 $flags"
     # shellcheck disable=SC2086
-    nvcc $flags -cudart shared -L"$BUILD/lib/moat" test/cpu/$program.cu -o "$T/$program-shared" || exit 1
+    nvcc $flags -c test/cpu/$program.cu -o "$T/$program.o" || exit 1
     # shellcheck disable=SC2086
-    (eval "$("$MOAT" link-flags)" && nvcc $flags test/cpu/$program.cu -o "$T/$program-static") || exit 1
+    nvcc $flags -cudart shared -L"$BUILD/lib/moat" "$T/$program.o" -o "$T/$program-shared" || exit 1
+    # shellcheck disable=SC2086
+    (eval "$("$MOAT" link-flags)" && nvcc $flags "$T/$program.o" -o "$T/$program-static") || exit 1
     for way in shared-off static-off shared-pages shared-canary; do
         if timeout 120 "$MOAT" --device=cpu --mode="${way#*-}" "$T/$program-${way%-*}" \
             >"$T/log" 2>&1 </dev/null &&

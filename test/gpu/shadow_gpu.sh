@@ -17,10 +17,9 @@ trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=${GPU_CACHE:-$T/cache}
 
 all() {  # all good|bad on|off: each case in one process
-    local passed failed
-    nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared -L"$BUILD/lib/moat" \
-        -Iinclude -lcuda -o "$T/shadow_errors" test/guard/shadow_errors.cu >"$T/log" 2>&1 ||
-        { cat "$T/log"; return 1; }
+    local passed failed program
+    program=$(test/guard/compiled 75 shadow_errors -Iinclude -lcuda 2>"$T/log") || { cat "$T/log"; return 1; }
+    cp "$program" "$T/shadow_errors"
     "$MOAT" --device=cpu --mode=off "$T/shadow_errors" list >"$T/list" 2>/dev/null </dev/null
     timeout 200 "$MOAT" --device="$device" --mode=shadow --proofs="$2" --print-limit=0 --error-exitcode=0 \
         "$T/shadow_errors" "$1" all >"$T/said" 2>&1 </dev/null

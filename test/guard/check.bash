@@ -21,8 +21,9 @@ export XDG_CACHE_HOME=${CHECK_CACHE:-$T/cache}
 passed=0 failed=0 more=
 
 compile() {
-    nvcc -std=c++17 -lineinfo -gencode "arch=compute_$1,code=compute_$1" -cudart shared -L"$BUILD/lib/moat" \
-        -o "$T/$2" "test/guard/$2.cu" "${@:3}" >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+    local program
+    program=$(test/guard/compiled "$@" 2>"$T/log") || { cat "$T/log"; exit 1; }
+    cp "$program" "$T/$2"
 }
 
 list_cases() {

@@ -3,7 +3,7 @@
 //   pages_good answers            prints what a program can query about its memory, without addresses
 //   pages_good many SIZE COUNT    buffers that live at once: none may lie in another, all keep their bytes
 //   pages_good churn SIZE COUNT   one after the other
-//   pages_good threads            several threads at once
+//   pages_good threads [ROUNDS]   several threads at once, 200 rounds each
 //   pages_good order              stream-ordered memory beyond what the device has, in a loop without waits
 #include <pthread.h>
 #include <stdint.h>
@@ -151,6 +151,8 @@ static void churn(size_t size, unsigned count)
         NEED(d.cuMemFree_v2(keep[i]));
 }
 
+static unsigned rounds;
+
 static void *thread(void *argument)
 {
     size_t size = (size_t)(uintptr_t)argument;
@@ -158,7 +160,7 @@ static void *thread(void *argument)
     CUdeviceptr p;
     NEED(d.cuCtxSetCurrent(context));
     NEED(d.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    for (unsigned i = 0; i < 200; i++) {
+    for (unsigned i = 0; i < rounds; i++) {
         NEED(d.cuMemAlloc_v2(&p, size));
         check(p, size, mark(p, size, i));
         NEED(d.cuMemFree_v2(p));
@@ -196,9 +198,10 @@ static void free_elsewhere(size_t size)
     NEED(d.cuStreamDestroy_v2(b.stream));
 }
 
-static void threads(void)
+static void threads(unsigned count)
 {
     pthread_t t[6];
+    rounds = count;
     free_elsewhere(1000);
     free_elsewhere(3000000);
     for (unsigned i = 0; i < 6; i++)
@@ -242,7 +245,7 @@ int main(int argc, char **argv)
     else if (!strcmp(argv[1], "churn") && argc == 4)
         churn(strtoul(argv[2], NULL, 0), (unsigned)atoi(argv[3]));
     else if (!strcmp(argv[1], "threads"))
-        threads();
+        threads(argc == 3 ? (unsigned)atoi(argv[2]) : 200);
     else if (!strcmp(argv[1], "order"))
         order();
     else

@@ -21,8 +21,9 @@ else
 fi
 export LD_LIBRARY_PATH=$work
 
-NVCC_APPEND_FLAGS=-L$lib nvcc -w -arch=sm_90 -o "$work/static" "$here/behaviour.cu" || exit 1
-nvcc -w -arch=sm_90 -cudart shared -o "$work/shared" "$here/behaviour.cu" || exit 1
+nvcc -w -arch=sm_90 -c -o "$work/behaviour.o" "$here/behaviour.cu" || exit 1
+NVCC_APPEND_FLAGS=-L$lib nvcc -w -arch=sm_90 -o "$work/static" "$work/behaviour.o" || exit 1
+nvcc -w -arch=sm_90 -cudart shared -o "$work/shared" "$work/behaviour.o" || exit 1
 readelf -d "$work/static" | grep libcudart && { echo 'the archive was not taken'; exit 1; }
 strings "$work/static" | grep -q 'moat: %s does not have' || { echo 'the archive is not ours'; exit 1; }
 

@@ -54,8 +54,7 @@ check $? 'another mode'
 
 # --- counting ---
 if command -v nvcc >/dev/null &&
-    nvcc -std=c++17 -gencode arch=compute_90,code=compute_90 -cudart shared -L"$BUILD/lib/moat" \
-        -o "$T/tenant" test/guard/fence_tenant.cu >"$T/out" 2>&1; then
+    tenant=$(test/guard/compiled 90 fence_tenant -O2 2>"$T/out") && cp "$tenant" "$T/tenant"; then
     # A contained mistake, in a process that ends.
     FENCE_DRIVER=$BUILD/lib/moat/libmoat-cpu.so timeout 60 "$MOAT" share run --device=cpu \
         --error-exitcode=0 -- "$T/tenant" bad write >"$T/out" 2>&1
