@@ -13,12 +13,15 @@ enum { WORDS = LAUNCH_MEMO_HEAD + LAUNCH_MEMO_BYTES / 8 };
 
 struct entry {
     _Alignas(64) _Atomic uint64_t turn;
-    _Atomic uint64_t seen;  // hash of the launch that was to be kept last; relaxed: it stands alone
     _Atomic uint64_t head[LAUNCH_MEMO_HEAD];
     _Atomic uint64_t answer[LAUNCH_MEMO_ANSWER];
     _Atomic uint64_t parameter[LAUNCH_MEMO_BYTES / 8];
 };
 static struct entry entries[LAUNCH_MEMO_ENTRIES];
+// For each entry some bits of the hash of the launch that was to be kept last. This table stays in the
+// processor's nearest caches, so that launches that are made once do not wait for an entry. Relaxed: what is
+// found here is only a hint.
+static _Atomic uint32_t seen[LAUNCH_MEMO_ENTRIES];
 
 _Static_assert(sizeof(struct entry) == 320, "five cache lines");
 // The number of an answer's words is kept with the shared bytes and the parameters' size, 4 bits of 64.
@@ -30,25 +33,22 @@ static uint64_t pair_of(uint32_t a, uint32_t b)
     return (uint64_t)a << 32 | b;
 }
 
-// The processor computes the products side by side, as none depends on another. The version is not part of
-// the sum, so that a new answer takes the outdated one's place.
-static uint64_t hash_of(const uint64_t *word, uint32_t n)
+static uint64_t mix(uint64_t h)
 {
-    uint64_t h = word[0];
-#pragma GCC unroll 4
-    for (uint32_t i = 2; i < LAUNCH_MEMO_HEAD; i++)
-        h += word[i] * (2 * i + 1);
-    for (uint32_t i = LAUNCH_MEMO_HEAD; i < n; i++)
-        h += word[i] * (2 * i + 1);
     h *= 0x9e3779b97f4a7c15u;
     return (h ^ h >> 29) * 0xbf58476d1ce4e5b9u;
 }
 
-static struct entry *entry_of(const struct launch_memo_key *key)
+static uint32_t number_of(const struct launch_memo_key *key)
 {
-    return &entries[key->hash >> 52];
+    return (uint32_t)(key->hash >> 52);
 }
 _Static_assert(LAUNCH_MEMO_ENTRIES == 1 << (64 - 52), "the first bits of a hash are the number of an entry");
+
+static bool was_seen(const struct launch_memo_key *key)
+{
+    return atomic_load_explicit(&seen[number_of(key)], memory_order_relaxed) == (uint32_t)key->hash;
+}
 
 void launch_memo_ask(struct launch_memo_key *key, const void *what, uint64_t version,
                      const struct launch_call *l, const void *bytes, size_t size)
@@ -56,24 +56,30 @@ void launch_memo_ask(struct launch_memo_key *key, const void *what, uint64_t ver
     key->words = 0;
     if (size > LAUNCH_MEMO_BYTES)
         return;
+    uint64_t a = key->word[2] = pair_of(l->grid[0], l->grid[1]);
+    uint64_t b = key->word[3] = pair_of(l->grid[2], l->block[0]);
+    uint64_t c = key->word[4] = pair_of(l->block[1], l->block[2]);
+    uint64_t last = key->word[LAST] = (uint64_t)l->shared << SIZE_BITS | size;
     key->word[0] = (uintptr_t)what;
     key->word[1] = version;
-    key->word[2] = pair_of(l->grid[0], l->grid[1]);
-    key->word[3] = pair_of(l->grid[2], l->block[0]);
-    key->word[4] = pair_of(l->block[1], l->block[2]);
-    key->word[LAST] = (uint64_t)l->shared << SIZE_BITS | size;
+    // The processor computes the products side by side, as none depends on another. The version is not part
+    // of the sum, so that a new answer takes the outdated one's place.
+    uint64_t h = (uintptr_t)what + a * 3 + b * 5 + c * 7 + last * 9, factor = 11, word;
     uint32_t n = LAUNCH_MEMO_HEAD;
-    for (; size >= 8; size -= 8, bytes = (const char *)bytes + 8)
-        memcpy(&key->word[n++], bytes, 8);
-    uint64_t rest = 0;
+    for (; size >= 8; size -= 8, bytes = (const char *)bytes + 8, factor += 2) {
+        memcpy(&word, bytes, 8);
+        h += word * factor;
+        key->word[n++] = word;
+    }
+    word = 0;
     if (size == 4)
-        memcpy(&rest, bytes, 4);
+        memcpy(&word, bytes, 4);
     else if (size)
-        memcpy(&rest, bytes, size);
+        memcpy(&word, bytes, size);
     if (size)
-        key->word[n++] = rest;
+        key->word[n++] = word;
     key->words = n;
-    key->hash = hash_of(key->word, n);
+    key->hash = mix(h + word * factor);
 }
 
 // The words of a key in an entry. The last one of the head also counts the answer's.
@@ -93,9 +99,9 @@ static bool is_same(const struct entry *e, const struct launch_memo_key *key, ui
 
 uint32_t launch_memo_find(const struct launch_memo_key *key, uint64_t *answer)
 {
-    if (!key->words)
+    if (!key->words || !was_seen(key))
         return 0;
-    const struct entry *e = entry_of(key);
+    const struct entry *e = &entries[number_of(key)];
     uint64_t turn = atomic_load_explicit(&e->turn, memory_order_acquire);
     uint64_t last = atomic_load_explicit(&e->head[LAST], memory_order_acquire);
     uint32_t n = (uint32_t)(last >> COUNT_SHIFT);
@@ -110,9 +116,9 @@ void launch_memo_keep(const struct launch_memo_key *key, const uint64_t *answer,
 {
     if (!key->words || !words || words > LAUNCH_MEMO_ANSWER)
         return;
-    struct entry *e = entry_of(key);
-    if (atomic_load_explicit(&e->seen, memory_order_relaxed) != key->hash) {
-        atomic_store_explicit(&e->seen, key->hash, memory_order_relaxed);
+    struct entry *e = &entries[number_of(key)];
+    if (!was_seen(key)) {
+        atomic_store_explicit(&seen[number_of(key)], (uint32_t)key->hash, memory_order_relaxed);
         return;
     }
     uint64_t turn = atomic_load_explicit(&e->turn, memory_order_relaxed);

@@ -23,7 +23,7 @@ struct launch_call;
 enum {
     LAUNCH_MEMO_ENTRIES = 4096,  // a power of two
     LAUNCH_MEMO_ANSWER = 13,     // words of an answer, at most
-    LAUNCH_MEMO_BYTES = 152,     // of parameters; launches with more are not remembered
+    LAUNCH_MEMO_BYTES = 160,     // of parameters; launches with more are not remembered
     LAUNCH_MEMO_HEAD = 6,        // words of a key before the parameters
 };
 
