@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // launch_cost: reads names of launches, one a line, makes LAUNCHES such launches twice and answers with the
-// name and the nanoseconds of one, the second time: a process that was stopped first has to wake its threads
-// and to fill its caches again. bench/launch_cost.py compares them with and without --mode=check.
+// name and the nanoseconds of the median one, the second time: a process that was stopped first has to wake
+// its threads and to fill its caches again. Two readings of the clock are among them. bench/launch_cost.py
+// compares them with and without --mode=check.
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -78,15 +79,16 @@ static const struct {
 
 static double nanoseconds(void (*call)(void))
 {
-    double each = 0;
+    double each[LAUNCHES];
     for (int round = 0; round < 2; round++) {
-        double start = bench_now();
-        for (int i = 0; i < LAUNCHES; i++)
+        for (int i = 0; i < LAUNCHES; i++) {
+            double start = bench_now();
             call();
-        each = (bench_now() - start) / LAUNCHES * 1e9;
+            each[i] = bench_now() - start;
+        }
         NEED(d.cuStreamSynchronize(stream));
     }
-    return each;
+    return bench_median(each, LAUNCHES) * 1e9;
 }
 
 static bool obey(const char *order)
