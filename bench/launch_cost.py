@@ -35,9 +35,9 @@ for _ in range(sets):
         player.close()
     done, longest = done + 1, max(longest, time.monotonic() - started)
 
-print('%d sets of processes, one for each way, take turns: %d times 64 launches each. Average, median and'
-      ' worst are of the sets, each by the median of its differences. Three pointers are looked up for each'
-      ' launch.' % (done, rounds))
+print('%d sets of processes, one for each way, take turns: %d times 64 launches each, after 64 that'
+      ' are not timed; the time of a turn is that of its median launch. Average, median and worst are of the'
+      ' sets, each by the median of its differences. Each launch has three pointers.' % (done, rounds))
 for title, way in (('With proofs:', ON), ('Without proofs (`--proofs=off`):', OFF)):
     print('\n%s\n' % title)
     print('| launch | under `--mode=%s` ns | average added ns | median | worst | 95%% confidence |' % BASE)

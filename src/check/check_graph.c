@@ -144,7 +144,7 @@ static void choose(struct choice *c, struct node *n)
     const struct launch_call l = call_of(n);
     const struct check_kernel *k = n->kernel;
     bool both = guard.options.proofs == OPTION_PROOFS_CHECK;
-    enum check_proved proved = check_kernel_proved(&l, k, n->bytes, n->size, NULL);
+    enum check_proved proved = check_kernel_proved(&l, k, n->bytes, n->size, NULL, NULL);
     n->failed |= proved == CHECK_PROVED_NOTHING;
     // An error of an earlier run, which was not proved, may not have been read yet.
     if (both)

@@ -48,12 +48,15 @@ const struct check_kernel *check_kernel_set(const void *handle, const struct che
 // Returns whether a variant with so many pairs can be launched with this shape.
 bool check_kernel_fits(const struct launch_call *l, const struct check_variant *v, uint32_t npairs);
 
-// Fills the bounds of the buffers that the parameters point into, as they are now.
-void check_kernel_pairs(const struct pass_check_variant *v, const char *bytes, size_t size,
+// Fills the bounds of the buffers that the parameters point into, as they are now. Returns whether they are
+// the same as long as track_changes is and there is no heap of malloc in kernels.
+bool check_kernel_pairs(const struct pass_check_variant *v, const char *bytes, size_t size,
                         struct kcheck_pair *pairs);
 
-// Returns what is proved of the launch with the buffers as they are now.
+// Returns what is proved of the launch with the buffers as they are now. certain, lasts: as for
+// check_prove_holds.
 enum check_proved check_kernel_proved(const struct launch_call *l, const struct check_kernel *k,
-                                      const void *bytes, size_t size, struct check_certain *certain);
+                                      const void *bytes, size_t size, struct check_certain *certain,
+                                      bool *lasts);
 
 #endif

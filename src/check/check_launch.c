@@ -20,7 +20,9 @@
 #include "core/guard.h"
 #include "core/slab_pool.h"
 #include "kcheck/kcheck.h"
+#include "kwatch/kheap_host.h"
 #include "launch/launch_call.h"
+#include "launch/launch_memo.h"
 #include "track/guard_report.h"
 #include "track/stack.h"
 #include "track/track.h"
@@ -358,15 +360,17 @@ static void fill_map(const char *bytes, size_t size, uint64_t offset, struct kch
     memcpy(pairs, &map, sizeof map);
 }
 
-void check_kernel_pairs(const struct pass_check_variant *v, const char *bytes, size_t size,
+bool check_kernel_pairs(const struct pass_check_variant *v, const char *bytes, size_t size,
                         struct kcheck_pair *pairs)
 {
     uint64_t heap_bytes = 0, heap = check_host_heap(&heap_bytes);
+    bool lasts = !heap;
     unsigned section = epoch_enter();
     for (uint32_t i = 0; i < v->npairs; i++) {
         uint64_t pointer = 0, offset = v->pairs[i].offset;
         if (v->pairs[i].span == PASS_CHECK_MAP && v->npairs - i >= KCHECK_MAP_PAIRS) {
             fill_map(bytes, size, offset, &pairs[i]);
+            lasts = false;
             i += KCHECK_MAP_PAIRS - 1;
             continue;
         }
@@ -378,6 +382,7 @@ void check_kernel_pairs(const struct pass_check_variant *v, const char *bytes, s
             aligned ? pair_of(pointer, v->pairs[i].span, heap, heap_bytes) : (struct kcheck_pair){0, 0};
     }
     epoch_leave(section);
+    return lasts;
 }
 
 // Returns whether a block of the launch is not larger than those that the variant can have.
@@ -447,7 +452,33 @@ struct launching {
     enum check_proved proved;
     struct check_certain certain;
     uint64_t number;  // of the launch, as note_launch gave it; 0: none yet
+    // What is remembered of an equal launch, or will be of this one. The first word of the answer is
+    // `proved`, with PAIRS_OF_FULL or PAIRS_OF_REST if pairs of that variant follow.
+    struct launch_memo_key key;
+    bool known;  // of an equal launch
+    uint32_t words;
+    uint64_t answer[LAUNCH_MEMO_ANSWER];
 };
+enum { PROVED = 15, PAIRS_OF_FULL = 16, PAIRS_OF_REST = 32 };
+
+// Finds the bounds of the buffers, or remembers them.
+static void find_pairs(struct launching *w, const struct pass_check_variant *about, bool rest,
+                       struct kcheck_pair *pairs)
+{
+    uint64_t of = rest ? PAIRS_OF_REST : PAIRS_OF_FULL;
+    uint32_t words = 1 + about->npairs * (uint32_t)(sizeof *pairs / sizeof *w->answer);
+    bool remembers = words > 1 && words <= LAUNCH_MEMO_ANSWER;
+    if (w->known && remembers && w->words == words && w->answer[0] & of && !kheap_host_any()) {
+        memcpy(pairs, &w->answer[1], about->npairs * sizeof *pairs);
+        return;
+    }
+    bool lasts = check_kernel_pairs(about, w->bytes, w->size, pairs);
+    if (w->known || !w->words || !remembers || !lasts)
+        return;
+    w->answer[0] = (uint64_t)w->proved | of;
+    memcpy(&w->answer[1], pairs, about->npairs * sizeof *pairs);
+    w->words = words;
+}
 
 // Returns what is known of the kernel after the variant was made, if it is one that is made when wanted.
 static const struct check_kernel *with_variant(const struct launching *w, bool rest)
@@ -481,7 +512,7 @@ static bool launch_variant(struct launching *w, bool rest)
     if (w->deferred) {
         memset(hidden.pairs, 0, about->npairs * sizeof *hidden.pairs);
     } else {
-        check_kernel_pairs(about, w->bytes, w->size, hidden.pairs);
+        find_pairs(w, about, rest, hidden.pairs);
         save(number, w->l, w->bytes, w->size);
     }
     size_t all = KCHECK_HIDDEN + about->npairs * sizeof *hidden.pairs;
@@ -489,11 +520,46 @@ static bool launch_variant(struct launching *w, bool rest)
     return launch_call_append(w->l, &hidden, all, 16) && launch_call_replace(w->l, v->handle);
 }
 
-enum check_proved check_kernel_proved(const struct launch_call *l, const struct check_kernel *k,
-                                      const void *bytes, size_t size, struct check_certain *certain)
+static bool can_prove(const struct check_kernel *k)
 {
-    bool can = guard.options.proofs != OPTION_PROOFS_OFF && k->prove;
-    return can ? check_prove_holds(k->prove, l, bytes, size, certain) : CHECK_PROVED_NOTHING;
+    return guard.options.proofs != OPTION_PROOFS_OFF && k->prove;
+}
+
+enum check_proved check_kernel_proved(const struct launch_call *l, const struct check_kernel *k,
+                                      const void *bytes, size_t size, struct check_certain *certain,
+                                      bool *lasts)
+{
+    return can_prove(k) ? check_prove_holds(k->prove, l, bytes, size, certain, lasts) : CHECK_PROVED_NOTHING;
+}
+
+// Finds out what is proved of a launch, or remembers it. The version comes first: what changes from here on
+// makes what is kept of this launch outdated.
+static void prove(struct launching *w)
+{
+    uint64_t version = track_changes();
+    bool lasts;
+    if (!can_prove(w->kernel))  // its buffers are found as fast as they are remembered
+        return;
+    launch_memo_ask(&w->key, w->kernel, version, w->l, w->bytes, w->size);
+    w->words = launch_memo_find(&w->key, w->answer);
+    w->known = w->words;
+    if (w->known) {
+        w->proved = (enum check_proved)(w->answer[0] & PROVED);
+        if (w->proved)
+            check_prove_again(w->kernel->prove, w->l);
+        return;
+    }
+    w->proved = check_kernel_proved(w->l, w->kernel, w->bytes, w->size, &w->certain, &lasts);
+    w->answer[0] = w->proved;
+    // A launch that is certain to go wrong is reported each time.
+    w->words = lasts && !w->certain.n;
+}
+
+// Keeps what was found out about a launch for those that are equal.
+static void keep_found(const struct launching *w)
+{
+    if (!w->known && w->words)
+        launch_memo_keep(&w->key, w->answer, w->words);
 }
 
 // Launches without the checks that a proof spares, if it can.
@@ -559,8 +625,11 @@ void check_launch(const struct launch_call *l)
     w.certain.n = 0;
     w.number = 0;
     w.deferred = is_deferred(l, w.kernel);
-    w.proved =
-        w.deferred ? CHECK_PROVED_NOTHING : check_kernel_proved(l, w.kernel, w.bytes, w.size, &w.certain);
+    w.proved = CHECK_PROVED_NOTHING;
+    w.known = false;
+    w.words = 0;
+    if (!w.deferred)
+        prove(&w);
     bool plain = w.proved == CHECK_PROVED_ALL && !w.kernel->checks->waits && !l->node;
     check_race_launch(l, plain ? w.kernel->prove : NULL, w.bytes, w.size);
     bool checked = launch_proved(&w) || launch_variant(&w, false);
@@ -568,6 +637,7 @@ void check_launch(const struct launch_call *l)
         guard_count(GUARD_CHECK_LAUNCHES);
     else
         launch_unfit(l);
+    keep_found(&w);
     if (w.certain.n)
         foretell(&w);
     if (checked && !w.proved)

@@ -68,15 +68,18 @@ static struct kernel *get(const void *handle)
     return k;
 }
 
+__attribute__((noinline)) static struct kernel *make_entry(const void *handle)
+{
+    lock_take(&lock);
+    struct kernel *k = get(handle);
+    lock_give(&lock);
+    return k;
+}
+
 struct kernel *kernels_get(const void *handle)
 {
     struct kernel *k = kernels_find(handle);
-    if (k)
-        return k;
-    lock_take(&lock);
-    k = get(handle);
-    lock_give(&lock);
-    return k;
+    return k ? k : make_entry(handle);
 }
 
 static struct kernel **bucket_of(const void *owner)
@@ -322,20 +325,28 @@ static int ask_all(const struct kernel *k, struct kernels_parameter *p)
     }
 }
 
-const struct kernels_layout *kernels_layout(struct kernel *k)
+// A separate function, so that a launch whose layout is known needs no stack for it.
+__attribute__((noinline)) static const struct kernels_layout *ask_layout(struct kernel *k)
 {
-    const struct kernels_layout *l = k ? atomic_load_explicit(&k->layout, memory_order_acquire) : NULL;
-    if (l || !k)
-        return l == &unknown ? NULL : l;
+    const struct kernels_layout *l;
     struct kernels_parameter p[KERNELS_PARAMETERS];
     CUstreamCaptureMode mode = context_capture_relax();
     int count = ask_all(k, p);
     context_capture_restore(mode);
     int hidden = (int)atomic_load_explicit(&k->hidden, memory_order_acquire);
     l = count >= hidden ? keep_locked(p, (uint32_t)(count - hidden)) : NULL;
-    // Release: pairs with the acquire above, so that a thread that sees the layout sees its contents.
+    // Release: pairs with the acquire in kernels_layout, so that a thread that sees the layout sees its
+    // contents.
     atomic_store_explicit(&k->layout, l ? l : &unknown, memory_order_release);
     return l;
+}
+
+const struct kernels_layout *kernels_layout(struct kernel *k)
+{
+    const struct kernels_layout *l = k ? atomic_load_explicit(&k->layout, memory_order_acquire) : NULL;
+    if (!l && k)
+        l = ask_layout(k);
+    return l == &unknown ? NULL : l;
 }
 
 bool kernels_set_layout(struct kernel *k, const struct kernels_parameter *parameters, uint32_t count)

@@ -12,6 +12,7 @@
 #include "fence/fence_host.h"
 #include "fence/fence_memory.h"
 #include "launch/launch_call.h"
+#include "launch/launch_memo.h"
 #include "prove/check_prove.h"
 #include "rewrite/modules.h"
 #include "track/guard_report.h"
@@ -217,13 +218,14 @@ static bool fits(const struct launch_call *l, const void *variant)
            (!launch_call_is_cooperative(l) || (is_cooperative(l) && launch_call_fits_together(l, variant)));
 }
 
-static bool is_right(const struct launch_call *l, const struct pass_check_pair *pair, uint64_t value)
+static bool is_right(const struct launch_call *l, const struct pass_check_pair *pair, uint64_t value,
+                     const struct fence_partition *here)
 {
     switch (pair->span) {
     case PASS_CHECK_COOPERATIVE: return is_cooperative(l);
     case PASS_CHECK_TEXTURE: return fence_handles_has(MODE_TEXTURE, value);
     case PASS_CHECK_SURFACE: return fence_handles_has(MODE_SURFACE, value);
-    default: return !(value % pair->align) && fence_memory_is_here(value);
+    default: return !(value & (pair->align - 1)) && here && fence_partition_has(here, value);
     }
 }
 
@@ -234,8 +236,11 @@ static bool is_inside(const struct launch_call *l, const struct pass_check_varia
 {
     const void *bytes;
     size_t size;
+    if (!v->npairs)
+        return true;
     if (!launch_call_parameters(l, &bytes, &size))
         return false;
+    const struct fence_partition *here = fence_memory_here();
     for (uint32_t i = 0; i < v->npairs; i++) {
         uint64_t pointer = 0, offset = v->pairs[i].offset;
         bool has_value = v->pairs[i].span != PASS_CHECK_COOPERATIVE;
@@ -243,7 +248,7 @@ static bool is_inside(const struct launch_call *l, const struct pass_check_varia
             return false;
         if (has_value)
             memcpy(&pointer, (const char *)bytes + offset, sizeof pointer);
-        if ((!handles || v->pairs[i].span != 1) && !is_right(l, &v->pairs[i], pointer))
+        if ((!handles || v->pairs[i].span != 1) && !is_right(l, &v->pairs[i], pointer, here))
             return false;
     }
     return true;
@@ -255,9 +260,25 @@ static enum check_proved proved(const struct launch_call *l, const struct fence_
 {
     const void *bytes;
     size_t size;
-    if ((!c->bare && !c->rest) || l->node || !launch_call_parameters(l, &bytes, &size))
+    struct launch_memo_key key;
+    uint64_t known[LAUNCH_MEMO_ANSWER];
+    bool lasts;
+    if ((!c->bare && !c->rest) || l->node)
         return CHECK_PROVED_NOTHING;
-    return check_prove_holds(c->prove, l, bytes, size, NULL);
+    if (check_prove_is_idle(c->prove))
+        return CHECK_PROVED_ALL;
+    if (!launch_call_parameters(l, &bytes, &size))
+        return CHECK_PROVED_NOTHING;
+    launch_memo_ask(&key, c, fence_memory_version(), l, bytes, size);
+    if (launch_memo_find(&key, known)) {
+        if (known[0] != CHECK_PROVED_NOTHING)
+            check_prove_again(c->prove, l);
+        return (enum check_proved)known[0];
+    }
+    enum check_proved said = check_prove_holds(c->prove, l, bytes, size, NULL, &lasts);
+    if (lasts)
+        launch_memo_keep(&key, &(uint64_t){said}, 1);
+    return said;
 }
 
 static void launch_kernel(const struct launch_call *l)

@@ -99,21 +99,30 @@ bool fence_memory_has(uint64_t address)
     return false;
 }
 
-bool fence_memory_is_here(uint64_t address)
+const struct fence_partition *fence_memory_here(void)
 {
-    // Relaxed: a second partition is made by a call that comes before a launch with its addresses.
-    if (atomic_load_explicit(&npartitions, memory_order_relaxed) == 1)
-        return fence_memory_has(address);
+    // Relaxed: a second partition is made by a call that comes before a launch with its addresses. The only
+    // one is that of every context whose launches are fenced.
+    bool one = atomic_load_explicit(&npartitions, memory_order_relaxed) == 1;
+    for (unsigned i = 0; i < CONTEXT_DEVICES && one; i++)
+        if (partitions[i].size)
+            return &partitions[i];
     const struct context *ctx = context_current();
-    return ctx && ctx->device >= 0 && ctx->device < CONTEXT_DEVICES &&
-           fence_partition_has(&partitions[ctx->device], address);
+    return ctx && ctx->device >= 0 && ctx->device < CONTEXT_DEVICES && partitions[ctx->device].size
+               ? &partitions[ctx->device]
+               : NULL;
+}
+
+// A partition stays where it is, and its end only moves on, to where no other one ends.
+uint64_t fence_memory_version(void)
+{
+    const struct fence_partition *p = fence_memory_here();
+    return p ? p->base + p->size : 0;
 }
 
 struct judge_buffer fence_memory_judged(uint64_t pointer)
 {
-    const struct context *ctx = context_current();
-    const struct fence_partition *p =
-        ctx && ctx->device >= 0 && ctx->device < CONTEXT_DEVICES ? &partitions[ctx->device] : NULL;
+    const struct fence_partition *p = fence_memory_here();
     if (!p || !fence_partition_has(p, pointer))
         return (struct judge_buffer){.known = false};
     return (struct judge_buffer){.known = true, .size = p->size, .into = pointer - p->base};

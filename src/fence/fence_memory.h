@@ -27,7 +27,11 @@ const struct fence_partition *fence_memory_partition(struct context *ctx);
 bool fence_memory_has(uint64_t address);  // whether it is in a partition
 // The partition of the current context's device as what a pointer points into, if it is in there.
 struct judge_buffer fence_memory_judged(uint64_t pointer);
-bool fence_memory_is_here(uint64_t address);  // whether it is in that of the current context's device
+// Returns a number by which launches are remembered (launch_memo.h): as long as it is the same,
+// fence_memory_judged gives the same answers.
+uint64_t fence_memory_version(void);
+// Returns the partition of the current context's device; NULL if there is none.
+const struct fence_partition *fence_memory_here(void);
 
 // Launches wait here while memory replaces sinks. Called before the driver's call of a launch.
 void fence_memory_gate(void);

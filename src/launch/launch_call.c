@@ -93,16 +93,33 @@ static bool read_extra(void **extra, const void **bytes, size_t *size)
     return *bytes && given;
 }
 
+// Most parameters are pointers and integers, which take no call.
+static void copy_parameter(char *to, const void *from, size_t size)
+{
+    if (size == 8)
+        memcpy(to, from, 8);
+    else if (size == 4)
+        memcpy(to, from, 4);
+    else
+        memcpy(to, from, size);
+}
+
 static bool gather(const struct launch_call *l, const struct kernels_layout *layout)
 {
     if (layout->size > LAUNCH_CALL_ROOM || (layout->count && !l->parameters))
         return false;
-    for (uint32_t i = 0; i < layout->count; i++)
+    char *room = l->change->room;
+    size_t end = 0;  // all bytes before it are set
+    for (uint32_t i = 0; i < layout->count; i++) {
+        const struct kernels_parameter *p = &layout->parameter[i];
         if (!l->parameters[i])
             return false;
-    memset(l->change->room, 0, layout->size);
-    for (uint32_t i = 0; i < layout->count; i++)
-        memcpy(l->change->room + layout->parameter[i].offset, l->parameters[i], layout->parameter[i].size);
+        if (p->offset > end)
+            memset(room + end, 0, p->offset - end);
+        copy_parameter(room + p->offset, l->parameters[i], p->size);
+        if (end < (size_t)p->offset + p->size)
+            end = (size_t)p->offset + p->size;
+    }
     l->change->gathered = true;
     return true;
 }
@@ -155,12 +172,16 @@ bool launch_call_replace(const struct launch_call *l, const void *function)
 {
     if (!l->change || l->change->left)
         return false;
-    struct kernel *instead = kernels_get(function), *own = kernels_get(l->function);
-    if (!instead || !own || (is_old(l) && !l->old)) {
+    struct kernel *instead = kernels_get(function);
+    // Most replacements have been made before.
+    bool known = instead && instead->handle != l->function && kernels_own(instead)->handle == l->function;
+    struct kernel *own = known ? NULL : kernels_get(l->function);
+    if ((!known && (!instead || !own)) || (is_old(l) && !l->old)) {
         launch_call_leave(l);
         return false;
     }
-    kernels_stands_for(instead, own);
+    if (!known)
+        kernels_stands_for(instead, own);
     l->change->function = function;
     return true;
 }

@@ -8,6 +8,9 @@ enum { MOST = 16 };
 // The modes that are on, in the order of base/modes.def. Written once, by mode_start.
 static const struct mode *active[MOST];
 static unsigned count;
+// The members that each launch calls, of those modes that have them; NULL ends the list.
+static void (*launches[MOST + 1])(const struct launch_call *launch);
+static void (*polls[MOST + 1])(void);
 bool mode_any, mode_orders;
 
 #define EACH(member, ...)                       \
@@ -61,8 +64,14 @@ void mode_start(const struct mode_row *rows, unsigned n)
         if (guard.options.mode >> rows[i].option & 1 && (!rows[i].mode->start || rows[i].mode->start()))
             active[count++] = rows[i].mode;
     mode_any = count;
-    for (unsigned i = 0; i < count; i++)
+    unsigned nlaunches = 0, npolls = 0;
+    for (unsigned i = 0; i < count; i++) {
         mode_orders |= active[i]->order != NULL;
+        if (active[i]->launch)
+            launches[nlaunches++] = active[i]->launch;
+        if (active[i]->poll)
+            polls[npolls++] = active[i]->poll;
+    }
     if (any_plans())
         rewrite_start(&client);
 }
@@ -276,7 +285,8 @@ const void *mode_variant(const void *handle, unsigned n)
 
 void mode_launch(const struct launch_call *launch)
 {
-    EACH(launch, launch);
+    for (unsigned i = 0; launches[i]; i++)
+        launches[i](launch);
 }
 
 void mode_node(const struct launch_call *node)
@@ -319,7 +329,8 @@ CUgraph mode_exec_ends(CUgraphExec exec)
 
 void mode_poll(void)
 {
-    EACH(poll);
+    for (unsigned i = 0; polls[i]; i++)
+        polls[i]();
 }
 
 void mode_waited(enum driver_id call, uint64_t ended)

@@ -334,10 +334,10 @@ static enum check_proved judge_all(const struct check_prove *p, const struct pro
     return all ? CHECK_PROVED_ALL : rest ? CHECK_PROVED_REST : CHECK_PROVED_NOTHING;
 }
 
-static uint64_t threads_of(const struct proof_launch *l)
+static uint64_t threads_of(const uint32_t grid[3], const uint32_t block[3])
 {
-    uint64_t n = (uint64_t)l->block[0] * l->block[1] * l->block[2] * l->grid[0];
-    return __builtin_mul_overflow(n, (uint64_t)l->grid[1] * l->grid[2], &n) ? UINT64_MAX : n;
+    uint64_t n = (uint64_t)block[0] * block[1] * block[2] * grid[0];
+    return __builtin_mul_overflow(n, (uint64_t)grid[1] * grid[2], &n) ? UINT64_MAX : n;
 }
 
 // Finds the bounds of a launch, by an evaluation if these are worth their time. Requires the lock of the
@@ -361,13 +361,14 @@ static int bounds_of(const struct check_prove *p, const struct proof_launch *l, 
 }
 
 // Evaluates a launch of which a closed form gave bounds that prove too little. Returns false if that cannot
-// help, or is not worth its time.
+// help, or is not worth its time; *untried is set to true then.
 static bool renew(const struct check_prove *p, const struct proof_launch *l, void *work,
-                  const struct proof_bound **bounds)
+                  const struct proof_bound **bounds, bool *untried)
 {
     if (!proof_memo_is_closed(p->memo))
         return false;
-    if (!worth_evaluating(p->worth)) {
+    *untried = !worth_evaluating(p->worth);
+    if (*untried) {
         worth_refused(p->worth);
         guard_count(GUARD_CHECK_UNTRIED);
         return false;
@@ -378,20 +379,23 @@ static bool renew(const struct check_prove *p, const struct proof_launch *l, voi
 
 // Requires the lock of the proof's area.
 static enum check_proved evaluate(const struct check_prove *p, const struct proof_launch *l,
-                                  struct check_certain *certain)
+                                  struct check_certain *certain, bool *lasts)
 {
     struct buffer *buffers = (struct buffer *)p->area->memory;
     char *work = p->area->memory + buffers_size(&p->proof);
     const struct proof_bound *bounds;
-    bool wide;
+    bool wide, untried = false;
+    *lasts = false;
+    worth_settle(p->worth);
     if (bounds_of(p, l, work, &bounds))
         return CHECK_PROVED_NOTHING;
     memset(buffers, 0, buffers_size(&p->proof));
     enum check_proved proved = judge_all(p, l, bounds, buffers, &wide);
-    if (wide && renew(p, l, work, &bounds))
+    if (wide && renew(p, l, work, &bounds, &untried))
         proved = judge_all(p, l, bounds, buffers, &wide);
+    *lasts = !untried;
     if (proved != CHECK_PROVED_NOTHING)
-        worth_won(p->worth, threads_of(l), p->naccesses);
+        worth_won(p->worth, threads_of(l->grid, l->block), p->naccesses);
     if (proved != CHECK_PROVED_ALL && certain) {
         unsigned section = epoch_enter();
         find_certain(p, l, bounds, buffers, certain);
@@ -424,13 +428,17 @@ static unsigned is_timed(void)
 }
 
 enum check_proved check_prove_holds(const struct check_prove *p, const struct launch_call *l,
-                                    const void *bytes, size_t size, struct check_certain *certain)
+                                    const void *bytes, size_t size, struct check_certain *certain,
+                                    bool *lasts)
 {
     struct proof_launch launch = {.grid = {l->grid[0], l->grid[1], l->grid[2]},
                                   .block = {l->block[0], l->block[1], l->block[2]},
                                   .dynamic_shared = l->shared,
                                   .params_size = (uint32_t)size,
                                   .params = bytes};
+    bool unwanted;
+    lasts = lasts ? lasts : &unwanted;
+    *lasts = true;
     if (certain)
         certain->n = 0;
     if (!p->asks)  // the kernel accesses nothing that is checked
@@ -438,11 +446,16 @@ enum check_proved check_prove_holds(const struct check_prove *p, const struct la
     unsigned timed = is_timed();
     uint64_t start = timed ? now() : 0;
     lock_take(&p->area->lock);
-    enum check_proved proved = evaluate(p, &launch, certain);
+    enum check_proved proved = evaluate(p, &launch, certain, lasts);
     lock_give(&p->area->lock);
     if (timed)
         guard_add(GUARD_CHECK_PROVING, timed * (now() - start));
     return proved;
+}
+
+void check_prove_again(const struct check_prove *p, const struct launch_call *l)
+{
+    worth_won_aside(p->worth, threads_of(l->grid, l->block), p->naccesses);
 }
 
 bool check_prove_says(const struct check_prove *p, enum check_proved proved, uint32_t site)

@@ -57,9 +57,13 @@ struct check_certain {
 // Returns whether an access by way of a pointer into such memory is wrong wherever it leaves its block.
 bool check_prove_has_end(enum track_family family);
 
-// bytes: the program's parameters. certain: NULL if not wanted.
+// bytes: the program's parameters. certain: NULL if not wanted. lasts: set to whether a launch with the same
+// shape and parameters gets the same answer as long as the buffers do not change; NULL if not wanted.
 enum check_proved check_prove_holds(const struct check_prove *p, const struct launch_call *l,
-                                    const void *bytes, size_t size, struct check_certain *certain);
+                                    const void *bytes, size_t size, struct check_certain *certain,
+                                    bool *lasts);
+// Notes a launch that is proved as check_prove_holds has said of an equal one. Takes no lock.
+void check_prove_again(const struct check_prove *p, const struct launch_call *l);
 
 // Returns whether a proof that said so much of a launch said that the access at a site is right.
 bool check_prove_says(const struct check_prove *p, enum check_proved proved, uint32_t site);

@@ -78,7 +78,7 @@ static bool holds(const struct proved *k, uint32_t block, uint32_t n)
     struct params p = {0x700000000000, 0x700000100000, n};
     struct launch_call l = {.grid = {1, 1, 1}, .block = {block, 1, 1}};
     b_pointer = p.b;
-    return check_prove_holds(k->prove, &l, &p, sizeof p, NULL) == CHECK_PROVED_ALL;
+    return check_prove_holds(k->prove, &l, &p, sizeof p, NULL, NULL) == CHECK_PROVED_ALL;
 }
 
 // Each of the buffers must contain what is touched by way of either.

@@ -18,9 +18,31 @@ void worth_spent(struct worth *w, uint32_t ninsns)
     w->refused = 0;
 }
 
-void worth_won(struct worth *w, uint64_t threads, uint32_t accesses)
+// Returns the sum of a credit and what a launch wins.
+static int64_t add(int64_t credit, uint64_t threads, uint32_t accesses)
 {
     uint64_t won = threads / WORTH_ACCESSES > WORTH_MOST ? WORTH_MOST : threads * accesses / WORTH_ACCESSES;
-    w->credit += won > WORTH_MOST ? WORTH_MOST : (int64_t)won;
-    w->credit = w->credit > WORTH_MOST ? WORTH_MOST : w->credit;
+    credit += won > WORTH_MOST ? WORTH_MOST : (int64_t)won;
+    return credit > WORTH_MOST ? WORTH_MOST : credit;
+}
+
+void worth_won(struct worth *w, uint64_t threads, uint32_t accesses)
+{
+    w->credit = add(w->credit, threads, accesses);
+}
+
+void worth_won_aside(struct worth *w, uint64_t threads, uint32_t accesses)
+{
+    int64_t aside = atomic_load_explicit(&w->aside, memory_order_relaxed);
+    if (aside < WORTH_MOST)
+        atomic_store_explicit(&w->aside, add(aside, threads, accesses), memory_order_relaxed);
+}
+
+void worth_settle(struct worth *w)
+{
+    int64_t aside = atomic_load_explicit(&w->aside, memory_order_relaxed);
+    if (!aside)
+        return;
+    atomic_store_explicit(&w->aside, 0, memory_order_relaxed);
+    w->credit = w->credit + aside > WORTH_MOST ? WORTH_MOST : w->credit + aside;
 }

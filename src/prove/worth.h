@@ -11,6 +11,7 @@
 #ifndef MOAT_PROVE_WORTH_H
 #define MOAT_PROVE_WORTH_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,6 +25,9 @@ enum {
 struct worth {
     int64_t credit;
     uint32_t refused;  // launches since the last one that was evaluated
+    // Won without a lock since the last launch that was looked at; several threads may lose some. Relaxed,
+    // always: it stands alone.
+    _Atomic int64_t aside;
 };
 
 static inline struct worth worth_first(void)
@@ -38,5 +42,9 @@ void worth_refused(struct worth *w);
 void worth_spent(struct worth *w, uint32_t ninsns);
 // Notes that a launch of so many threads runs without the checks of some of its `accesses`.
 void worth_won(struct worth *w, uint64_t threads, uint32_t accesses);
+// As worth_won, for a launch that is known to be proved. It may run beside all other functions; what it adds
+// counts after the next worth_settle.
+void worth_won_aside(struct worth *w, uint64_t threads, uint32_t accesses);
+void worth_settle(struct worth *w);
 
 #endif

@@ -62,9 +62,30 @@ static void pays_later(void **state)
     assert_true(worth_evaluating(&other));
 }
 
+// What is won aside counts as what is won, once it is settled, and no more than the most.
+static void aside(void **state)
+{
+    (void)state;
+    struct worth w = {.credit = 0}, like = {.credit = 0};
+    for (int i = 0; i < 3; i++) {
+        worth_won_aside(&w, 4096, 2);
+        worth_won(&like, 4096, 2);
+    }
+    assert_false(worth_evaluating(&w));
+    worth_settle(&w);
+    assert_true(worth_evaluating(&w));
+    assert_int_equal(w.credit, like.credit);
+    worth_settle(&w);
+    assert_int_equal(w.credit, like.credit);
+    worth_won_aside(&w, UINT64_MAX, 7);
+    worth_won_aside(&w, UINT64_MAX, 7);
+    worth_settle(&w);
+    assert_int_equal(w.credit, WORTH_MOST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(proves_nothing), cmocka_unit_test(pays),
-                                       cmocka_unit_test(pays_later)};
+                                       cmocka_unit_test(pays_later), cmocka_unit_test(aside)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,7 +89,7 @@ static int make_pool(uint64_t base, uint64_t end, bool whole, uint64_t *pool)
     if (b) {
         range.base = whole ? b->range.base : base;
         range.end = whole || track_end(b) < end ? track_end(b) : end;
-        atomic_store_explicit(&b->pooled, true, memory_order_relaxed);
+        track_set_pooled(b);
         *pool = base;
     }
     epoch_leave(section);

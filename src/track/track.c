@@ -51,6 +51,7 @@ static struct slab_pool blocks = SLAB_POOL(struct track_block);
 static const struct track_listener *listener;  // NULL: none
 static uint64_t inherited;                     // changes in track_after_fork only
 static _Atomic uint64_t losses;                // see track_losses
+static _Atomic uint64_t changes;               // see track_changes
 
 // The calling thread's id, its client, and the device of the context that it used last. A new context may get
 // the address of one that ended: `ends` counts ended contexts.
@@ -182,6 +183,28 @@ static void note_loss(void)
                           memory_order_release);
 }
 
+// Requires the lock. Call it after the change, as note_loss.
+static void note_change(void)
+{
+    // Release: pairs with track_changes. Only the holder of the lock writes it.
+    atomic_store_explicit(&changes, atomic_load_explicit(&changes, memory_order_relaxed) + 1,
+                          memory_order_release);
+}
+
+uint64_t track_changes(void)
+{
+    // Acquire: pairs with note_change, so that lookups that follow see the change.
+    return atomic_load_explicit(&changes, memory_order_acquire);
+}
+
+void track_set_pooled(struct track_block *b)
+{
+    lock_take(&registry.lock);
+    atomic_store_explicit(&b->pooled, true, memory_order_relaxed);
+    note_change();
+    lock_give(&registry.lock);
+}
+
 uint64_t track_losses(void)
 {
     // Acquire: pairs with note_loss.
@@ -196,6 +219,7 @@ static void retire_later(struct track_block *b)
         leave_queue(b);
     else
         note_loss();
+    note_change();
     b->range.retired.release = release;
     b->range.retired.next = registry.first_removed;
     registry.first_removed = &b->range.retired;
@@ -256,6 +280,7 @@ static int put(struct track_block *b)
     // An allocator did not withdraw the blocks that it had announced in memory that was there before.
     if (index == &registry.memory && b->facts.family != TRACK_REGISTERED && registry.any_announced)
         clear_range(&registry.announced, b->range.base, end);
+    note_change();
     return err;
 }
 
@@ -281,6 +306,7 @@ static void mark_freed(struct track_block *b, enum driver_id call, uint32_t stac
     // Release: pairs with is_freed.
     atomic_store_explicit(&b->freed, true, memory_order_release);
     note_loss();
+    note_change();
 }
 
 // Requires the lock.
@@ -289,6 +315,7 @@ static void mark_live(struct track_block *b)
     leave_queue(b);
     // Release, as in mark_freed; freed_by and freed_stack are then meaningless.
     atomic_store_explicit(&b->freed, false, memory_order_release);
+    note_change();
 }
 
 // Requires the lock.

@@ -166,6 +166,12 @@ size_t track_count(void);  // live blocks; needs no epoch section
 // live block is in that block.
 uint64_t track_losses(void);
 
+// Returns a number that grows after each change of what the lookups above find: a block was made, freed,
+// forgotten, announced or withdrawn, or given a pool. A thread that loads it before it looks something up,
+// and finds the same number later, would find the same again.
+uint64_t track_changes(void);
+void track_set_pooled(struct track_block *b);  // sets `pooled`
+
 // Blocks up to this serial were inherited from the process that forked this one.
 uint64_t track_inherited(void);
 

@@ -108,6 +108,41 @@ static void good_announced_inside(void **state)
     assert_true(track_freeing(BASE, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
 }
 
+// Whatever changes what a lookup finds has a number; other calls have none.
+static void good_changes_have_numbers(void **state)
+{
+    uint64_t before;
+#define CHANGES(call)                           \
+    do {                                        \
+        before = track_changes();               \
+        call;                                   \
+        assert_true(track_changes() != before); \
+    } while (0)
+    CHANGES(track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE, 1000));
+    CHANGES(track_made_for(TRACK_ANNOUNCED, TRACK_MADE_BY_NVTX, BASE + 100, 100, NULL, "piece"));
+    CHANGES(track_changed(BASE + 100, 50, "smaller"));
+    CHANGES(track_withdraw(BASE + 100));
+    track_made_for(TRACK_ANNOUNCED, TRACK_MADE_BY_NVTX, BASE + 100, 100, NULL, "piece");
+    CHANGES(track_withdraw_range(BASE, BASE + 1000));
+    unsigned section = epoch_enter();
+    struct track_block *b = track_live(BASE);
+    CHANGES(track_set_pooled(b));
+    assert_true(atomic_load(&b->pooled));
+    before = track_changes();
+    track_announced(BASE);
+    track_freed(BASE);
+    track_withdraw(BASE + 100);
+    assert_false(track_freeing(BASE + 1, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+    assert_int_equal(track_changes(), before);
+    epoch_leave(section);
+    CHANGES(track_freeing(BASE, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+    CHANGES(track_not_freed(BASE));
+    CHANGES(track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE, 10));  // a free that moat has not seen
+    CHANGES(track_made_for(TRACK_VARIABLE, DRIVER_cuModuleGetGlobal_v2, BASE + 64, 8, state, "v"));
+    CHANGES(track_owner_gone(state, DRIVER_cuModuleUnload));
+    CHANGES(track_freeing(BASE, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+}
+
 static void good_arrays_are_handles(void **state)
 {
     track_made(TRACK_ARRAY, DRIVER_cuArrayCreate_v2, BASE + 8, 4096);
@@ -513,6 +548,7 @@ int main(void)
         cmocka_unit_test(good_address_given_out_again),
         cmocka_unit_test(good_block_lost),
         cmocka_unit_test(good_announced_inside),
+        cmocka_unit_test(good_changes_have_numbers),
         cmocka_unit_test(good_arrays_are_handles),
         cmocka_unit_test(good_owner_gone),
         cmocka_unit_test(good_freed_are_bounded),
