@@ -284,8 +284,21 @@ static void check_late(struct check_func *k, uint32_t segment, const struct chec
     k->bad = bad;
 }
 
+// Branches where the segment starts, for checks that need none of its accesses: these need no guards then.
+// Elsewhere than in a loop this would let the driver's compiler make all of them at once, and need as many
+// registers.
+static void branch_early(struct check_func *k, const struct check_segment *g, struct late *late)
+{
+    if (!(late->set & 1) || g->loop == PTX_NONE)
+        return;
+    BEFORE(k, g->first, "@%0 bra %1;", edit_reg(k->bad_at[0]), edit_sym(g->slow));
+    *late = (struct late){0, 0};
+}
+
 static void branch_late(struct check_func *k, const struct check_segment *g, const struct late *late)
 {
+    if (!late->apart)
+        return;
     uint32_t bad = k->bad_at[__builtin_ctz(late->apart)];
     for (unsigned more = late->apart & (late->apart - 1); more; more &= more - 1) {
         BEFORE(k, g->branch, "or.pred %0, %1, %2;", edit_reg(k->bad), edit_reg(bad),
@@ -301,7 +314,7 @@ static void guard_late(struct check_func *k, const struct check_segment *g, uint
 {
     for (uint32_t i = 0; i < g->naccesses; i++) {
         const struct check_access *a = &k->accesses.items[g->first_access + i];
-        if (a->stmt != stmt || a->level == CHECK_UNCHECKED)
+        if (a->stmt != stmt || a->level == CHECK_UNCHECKED || (!a->level && g->loop != PTX_NONE))
             continue;
         BEFORE(k, stmt, "not.pred %0, %1;", edit_reg(k->ok), edit_reg(k->bad_at[a->level]));
         check_clear(k, stmt, &k->f->stmts[stmt], PTX_NONE);
@@ -319,6 +332,8 @@ static void emit_late(struct check_func *k, uint32_t segment, uint32_t stmt, str
     for (uint32_t i = 0; i < g->nranges; i++)
         if (k->ranges.items[g->first_range + i].at == stmt)
             check_late(k, segment, &k->ranges.items[g->first_range + i], late);
+    if (stmt == g->first)
+        branch_early(k, g, late);
     if (stmt < g->branch)
         guard_late(k, g, stmt);
     if (stmt == g->branch || (stmt == g->last && g->branch > stmt))

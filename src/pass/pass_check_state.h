@@ -97,7 +97,8 @@ struct check_range {
 // If all checks are made where it starts, the branch to the slow copy stands there. In a `late` segment some
 // addresses are known only after other accesses have been made. There the branch stands before statement
 // `branch`. Accesses before it, all of them loads, are made only where no check has failed of those that
-// their level depends on, and until there nothing is written that the slow copy reads when it starts anew.
+// their level depends on, and until there nothing is written that the slow copy reads when it starts anew. In
+// a loop with a slow copy a further branch stands at the start, for the checks of level 0.
 struct check_segment {
     uint32_t first, last;
     uint32_t branch;
