@@ -13,6 +13,7 @@
 #include "pass/pass_check.h"
 
 enum { CHECK_KERNEL_PAIRS = (LAUNCH_CALL_MORE_BYTES - 16 - KCHECK_HIDDEN) / 16 };
+_Static_assert(CHECK_KERNEL_PAIRS == (int)KCHECK_MOST_PAIRS, "no variant has more than a launch can take");
 
 // A kernel that may be launched in place of the program's.
 struct check_variant {

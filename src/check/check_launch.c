@@ -336,19 +336,31 @@ bool check_launch_was_proved(uint64_t number, uint32_t site)
                proof, atomic_load_explicit(&stacks[number % STACKS].proved, memory_order_relaxed), site);
 }
 
+// What is known of the pointer that was looked up last: most kernels have several pairs for one.
+struct looked_up {
+    uint64_t pointer;
+    const struct track_block *block;  // NULL: its bounds are not known
+};
+
 // Returns the bounds of the block that a pointer is in. Call it inside an epoch section. What lies in the
 // heap of malloc in kernels is looked up by the kernel, which needs the pointer for that also where several
 // meet.
-static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span, uint64_t heap, uint64_t heap_bytes)
+static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span, uint64_t heap, uint64_t heap_bytes,
+                                  struct looked_up *last)
 {
+    if (!pointer)
+        return (struct kcheck_pair){0, 0};
     if (heap && pointer - heap < heap_bytes)
         return (struct kcheck_pair){pointer, 0};
-    const struct track_block *b = pointer ? track_announced(pointer) : NULL;
-    b = b || !pointer ? b : track_live(pointer);
-    // When memory of a graph is valid is unknown.
-    if (!b || b->facts.family == TRACK_GRAPH)
+    if (pointer != last->pointer) {
+        const struct track_block *b = track_announced(pointer);
+        b = b ? b : track_live(pointer);
+        // When memory of a graph is valid is unknown.
+        *last = (struct looked_up){pointer, b && b->facts.family != TRACK_GRAPH ? b : NULL};
+    }
+    if (!last->block)
         return (struct kcheck_pair){0, 0};
-    return kcheck_pair(b->range.base, b->range.size, span);
+    return kcheck_pair(last->block->range.base, last->block->range.size, span);
 }
 
 // Fills the pairs of a tensor map.
@@ -365,6 +377,7 @@ bool check_kernel_pairs(const struct pass_check_variant *v, const char *bytes, s
 {
     uint64_t heap_bytes = 0, heap = check_host_heap(&heap_bytes);
     bool lasts = !heap;
+    struct looked_up last = {0, NULL};
     unsigned section = epoch_enter();
     for (uint32_t i = 0; i < v->npairs; i++) {
         uint64_t pointer = 0, offset = v->pairs[i].offset;
@@ -378,8 +391,9 @@ bool check_kernel_pairs(const struct pass_check_variant *v, const char *bytes, s
             memcpy(&pointer, bytes + offset, sizeof pointer);
         // An access that needs more alignment than the pointer has is judged by the kernel.
         bool aligned = !(pointer & (v->pairs[i].align - 1));
-        pairs[i] =
-            aligned ? pair_of(pointer, v->pairs[i].span, heap, heap_bytes) : (struct kcheck_pair){0, 0};
+        pairs[i] = aligned ? pair_of(pointer, v->pairs[i].span, heap, heap_bytes, &last)
+                           : (struct kcheck_pair){0, 0};
+        pairs[i] = kcheck_placed(pairs[i], pointer, v->pairs[i].scale, v->pairs[i].is_signed, v->pairs[i].at);
     }
     epoch_leave(section);
     return lasts;

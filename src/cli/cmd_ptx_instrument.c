@@ -21,8 +21,14 @@ static void print_variant(const char *what, const struct pass_check_kernel *k,
 {
     out_fmt(o, "// %s: " STR_FMT ": %u bytes of parameters at %u:", what, STR_ARG(k->name), v->hidden_bytes,
             k->hidden);
-    for (uint32_t p = 0; p < v->npairs; p++)
-        out_fmt(o, " %u/%u", v->pairs[p].offset, v->pairs[p].span);
+    for (uint32_t p = 0; p < v->npairs; p++) {
+        const struct pass_check_pair *pair = &v->pairs[p];
+        out_fmt(o, " %u/%u", pair->offset, pair->span);
+        if (pair->scale)
+            out_fmt(o, "*%c%u", pair->is_signed ? 's' : 'u', pair->scale);
+        if (pair->at)
+            out_fmt(o, "%+lld", (long long)pair->at);
+    }
     out_char(o, '\n');
 }
 

@@ -103,7 +103,8 @@ struct kcheck_hidden {
     uint64_t launch;  // number of the launch, for records of errors; 0: unknown
     uint64_t reserved;
 };
-enum { KCHECK_HIDDEN = 16 };
+// A launch has room for so many pairs.
+enum { KCHECK_HIDDEN = 16, KCHECK_MOST_PAIRS = 126 };
 
 // The bounds of a root for accesses of `span` bytes: an access at `address` is inside if and only if
 // address - base < limit, unsigned. limit == size - span + 1, or 0 if span > size or the root is in no live
@@ -116,6 +117,56 @@ struct kcheck_pair {
 static inline struct kcheck_pair kcheck_pair(uint64_t base, uint64_t size, uint64_t span)
 {
     return span && span <= size ? (struct kcheck_pair){base, size - span + 1} : (struct kcheck_pair){0, 0};
+}
+
+// The same for accesses at root + index * scale + at, where the index has 32 bits and is widened as a signed
+// or an unsigned number: all that index + more < limit accepts, modulo 2^32, are inside. It refuses others
+// that are inside in one case: of 2^32 indices that all are, the last.
+struct kcheck_index {
+    uint32_t more;
+    uint32_t limit;
+};
+// The largest scale, and the largest size of `at`: nothing wraps where the host computes with them.
+#define KCHECK_MOST_SCALE (1u << 20)
+#define KCHECK_MOST_CONSTANT ((int64_t)1 << 40)
+
+// Returns x / y rounded down; y > 0.
+static inline int64_t kcheck_floor(int64_t x, int64_t y)
+{
+    return x / y - (x % y < 0);
+}
+
+static inline struct kcheck_index kcheck_index(struct kcheck_pair pair, uint64_t root, uint32_t scale,
+                                               bool is_signed, int64_t at)
+{
+    int64_t first = is_signed ? INT32_MIN : 0, last = is_signed ? INT32_MAX : UINT32_MAX;
+    const uint64_t most = (uint64_t)1 << KCHECK_ADDRESS_BITS;
+    if (!pair.limit || !scale || root >= most || pair.base >= most || pair.limit > most)
+        return (struct kcheck_index){0, 0};
+    int64_t low = (int64_t)pair.base - (int64_t)root - at, high = low + (int64_t)pair.limit - 1;
+    int64_t from = -kcheck_floor(-low, scale), to = kcheck_floor(high, scale);
+    from = from < first ? first : from;
+    to = to > last ? last : to;
+    if (from > to)
+        return (struct kcheck_index){0, 0};
+    uint64_t n = (uint64_t)(to - from) + 1;
+    return (struct kcheck_index){(uint32_t)-from, n > UINT32_MAX ? UINT32_MAX : (uint32_t)n};
+}
+
+// Returns what the hidden parameter has for a pair: of addresses that are `at` less, or with a scale a struct
+// kcheck_index.
+static inline struct kcheck_pair kcheck_placed(struct kcheck_pair pair, uint64_t root, uint32_t scale,
+                                               bool is_signed, int64_t at)
+{
+    union {
+        struct kcheck_index index;
+        struct kcheck_pair pair;
+    } placed = {.pair = {0, 0}};
+    if (scale)
+        placed.index = kcheck_index(pair, root, scale, is_signed, at);
+    else
+        placed.pair = (struct kcheck_pair){pair.base - (uint64_t)at, pair.limit};
+    return placed.pair;
 }
 
 // --- tensor maps -------------------------------------------------------------------------------------------

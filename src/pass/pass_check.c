@@ -255,7 +255,8 @@ static uint32_t most_pairs(const struct checking *k, const struct ptx_func *f)
     const struct ptx_module *m = k->c->m;
     bool large = m->version_major > 8 || (m->version_major == 8 && m->version_minor >= 1);
     uint32_t space = large ? PARAM_SPACE_8_1 : PARAM_SPACE, used = hidden_at(f) + KCHECK_HIDDEN;
-    return f->is_entry && used < space ? (space - used) / 16 : 0;
+    uint32_t room = f->is_entry && used < space ? (space - used) / 16 : 0;
+    return room < KCHECK_MOST_PAIRS ? room : KCHECK_MOST_PAIRS;
 }
 
 // Adds the hidden parameter of a variant, and describes it.

@@ -17,6 +17,8 @@
 // segment whose addresses depend on what it loads has further checks in its midst, and its branch behind its
 // loads, each of which is made only if no check before has failed (struct check_segment).
 //
+// A check compares an address with bounds of its root, or an index (pass_check_index.c).
+//
 // A kernel with accesses that a launch-time proof may cover, and others, has a second copy,
 // KCHECK_REST_PREFIX NAME, that checks only the others (pass_check_prove.c).
 //
@@ -37,6 +39,11 @@
 struct pass_check_pair {
     uint32_t offset, span;
     uint32_t align;  // the pair accepts nothing unless the root is a multiple of this
+    // 0: a struct kcheck_pair, of addresses that are `at` less than those of the accesses. Else a struct
+    // kcheck_index, and eight bytes that are not used, of accesses at root + index * scale + at.
+    uint32_t scale;
+    bool is_signed;
+    int64_t at;
 };
 // The span of a pair that is the first of KCHECK_MAP_PAIRS in a row, the others have it too: together they
 // are the struct kcheck_map of the tensor map at `offset`.

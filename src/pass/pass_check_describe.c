@@ -5,7 +5,7 @@
 //   checked NAME HIDDEN PARAMS PROVED WAITS            for each kernel, followed by its
 //   param OFFSET SIZE
 //   variant BYTES PAIRS                             the full one, followed by its
-//   pair OFFSET SPAN ALIGN
+//   pair OFFSET SPAN ALIGN SCALE SIGNED AT          AT as a number of 64 bits
 //   proof SIZE ACCESSES DIGITS                      unless PROVED is FULL; bytes in hexadecimal; followed by
 //   asked SITE ROOT ALIGN                           for each of its accesses, and by the rest's
 //   variant ...                                     if PROVED is REST
@@ -30,7 +30,8 @@ static void write_variant(const struct pass_check_variant *v, struct out *to)
 {
     out_fmt(to, "variant %u %u\n", v->hidden_bytes, v->npairs);
     for (uint32_t i = 0; i < v->npairs; i++)
-        out_fmt(to, "pair %u %u %u\n", v->pairs[i].offset, v->pairs[i].span, v->pairs[i].align);
+        out_fmt(to, "pair %u %u %u %u %u %llu\n", v->pairs[i].offset, v->pairs[i].span, v->pairs[i].align,
+                v->pairs[i].scale, v->pairs[i].is_signed, (unsigned long long)v->pairs[i].at);
 }
 
 static void write_proof(const struct pass_check_kernel *k, struct out *to)
@@ -160,6 +161,17 @@ static void *rows(struct reading *r, uint32_t n, size_t size)
     return p;
 }
 
+static void read_index(struct reading *r, struct str *line, struct pass_check_pair *pair)
+{
+    uint64_t at = 0;
+    pair->scale = number(r, line, KCHECK_MOST_SCALE);
+    pair->is_signed = number(r, line, 1);
+    if (!pass_take_number(line, UINT64_MAX, &at) || (int64_t)at > KCHECK_MOST_CONSTANT ||
+        (int64_t)at < -KCHECK_MOST_CONSTANT)
+        fail(r, -EINVAL);
+    pair->at = (int64_t)at;
+}
+
 static void read_variant(struct reading *r, struct pass_check_variant *v)
 {
     struct str line = next(r, STR("variant"));
@@ -172,6 +184,7 @@ static void read_variant(struct reading *r, struct pass_check_variant *v)
         v->pairs[i].offset = number(r, &line, UINT32_MAX);
         v->pairs[i].span = number(r, &line, UINT32_MAX);
         v->pairs[i].align = number(r, &line, UINT32_MAX);
+        read_index(r, &line, &v->pairs[i]);
         ends(r, line);
     }
 }

@@ -72,6 +72,12 @@ static uint32_t span_of(const struct check_range *r)
     return (uint32_t)(r->high - r->low);
 }
 
+// Returns how much less the base of a range's pair is than its buffer's.
+static int64_t pair_at(const struct check_func *k, const struct check_range *r)
+{
+    return r->pair == PTX_NONE ? 0 : k->pairs.items[r->pair].at;
+}
+
 // Sets k->limit from the size of a buffer.
 static void limit_of(struct check_func *k, uint32_t at, uint32_t size, uint32_t span)
 {
@@ -89,7 +95,7 @@ struct ptx_operand check_range_bounds(struct check_func *k, uint32_t at, const s
                                       uint32_t address)
 {
     const struct check_bounds *known = check_bounds_of(k, r->root);
-    if (r->root.kind == ROOTS_PARAM && r->pair != PTX_NONE) {
+    if (r->pair != PTX_NONE) {
         int64_t pair = KCHECK_HIDDEN + 16 * (int64_t)r->pair;
         BEFORE(k, at, "ld.param.u64 %0, [%1];\nld.param.u64 %2, [%3];", edit_reg(k->base),
                edit_sym_at(k->hidden, pair), edit_reg(k->limit), edit_sym_at(k->hidden, pair + 8));
@@ -112,21 +118,22 @@ struct ptx_operand check_range_bounds(struct check_func *k, uint32_t at, const s
     return edit_reg(k->base);
 }
 
-// Sets k->t to the address of the range's first byte.
+// Sets k->t to the address of the range's first byte, less what its pair's base is less.
 static void address_of(struct check_func *k, uint32_t segment, const struct check_range *r)
 {
     uint32_t at = r->at;
+    int64_t low = r->low - pair_at(k, r);
     if (r->sym != PTX_NONE) {
-        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_sym_at(r->sym, r->low));
+        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_sym_at(r->sym, low));
     } else if (r->reg == PTX_NONE) {
-        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_imm(r->low));
+        BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_imm(low));
     } else {
         uint32_t reg = r->value == REACH_NONE ? r->reg : compute(k, place_of(k, segment, r), r->at, r->value);
         if (check_is_narrow(k, r->reg))
             BEFORE(k, at, "add.s32 %0, %1, %2;\ncvt.u64.u32 %3, %0;", edit_reg(k->narrow), edit_reg(reg),
-                   edit_imm((int32_t)r->low), edit_reg(k->t));
-        else if (r->low)
-            BEFORE(k, at, "add.s64 %0, %1, %2;", edit_reg(k->t), edit_reg(reg), edit_imm(r->low));
+                   edit_imm((int32_t)low), edit_reg(k->t));
+        else if (low)
+            BEFORE(k, at, "add.s64 %0, %1, %2;", edit_reg(k->t), edit_reg(reg), edit_imm(low));
         else
             BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_reg(reg));
     }
@@ -149,7 +156,7 @@ static void check_aligned(struct check_func *k, uint32_t at, const struct check_
 // alignment.
 static void take_rest(struct check_func *k, uint32_t at, const struct check_range *r, uint32_t narrow)
 {
-    int64_t mask = (int64_t)r->align - 1, more = narrow == PTX_NONE ? r->low : 0;
+    int64_t mask = (int64_t)r->align - 1, more = narrow == PTX_NONE ? r->low - pair_at(k, r) : 0;
     if (!r->align || r->by_host)
         return;
     if (narrow == PTX_NONE)
@@ -159,6 +166,20 @@ static void take_rest(struct check_func *k, uint32_t at, const struct check_rang
     if ((r->aligned_at - more) & mask)
         BEFORE(k, at, "add.s32 %0, %0, %1;", edit_reg(k->x), edit_imm((r->aligned_at - more) & mask));
     BEFORE(k, at, "and.b32 %0, %0, %1;", edit_reg(k->x), edit_imm(mask));
+}
+
+// Sets k->bad if k->narrow is not less than the limit; `more`: it may be set already.
+static void compare_narrow(struct check_func *k, uint32_t at, const struct check_range *r, bool more,
+                           struct ptx_operand guard, struct ptx_operand limit)
+{
+    if (r->guard == PTX_NONE)
+        BEFORE(k, at, more ? "setp.ge.or.u32 %0, %1, %2, %0;" : "setp.ge.u32 %0, %1, %2;", edit_reg(k->bad),
+               edit_reg(k->narrow), limit);
+    else
+        BEFORE(k, at,
+               more ? "setp.ge.and.u32 %3, %1, %2, %4;\nor.pred %0, %0, %3;"
+                    : "setp.ge.and.u32 %0, %1, %2, %4;",
+               edit_reg(k->bad), edit_reg(k->narrow), limit, edit_reg(k->other), guard);
 }
 
 // The same as the end of check_range, for the address of a variable in a register of 32 bits.
@@ -179,15 +200,46 @@ static void check_narrow(struct check_func *k, uint32_t segment, const struct ch
         BEFORE(k, at, "mov.u32 %0, %dynamic_smem_size;", limit);
     if (check_is_dynamic(k, r->root) && span_of(r) > 1)
         BEFORE(k, at, "sub.s32 %0, %0, %1;\nmax.s32 %0, %0, 0;", limit, edit_imm((int64_t)span_of(r) - 1));
-    if (r->guard == PTX_NONE)
-        BEFORE(k, at, more ? "setp.ge.or.u32 %0, %1, %2, %0;" : "setp.ge.u32 %0, %1, %2;", edit_reg(k->bad),
-               edit_reg(k->narrow), limit);
-    else
-        BEFORE(k, at,
-               more ? "setp.ge.and.u32 %3, %1, %2, %4;\nor.pred %0, %0, %3;"
-                    : "setp.ge.and.u32 %0, %1, %2, %4;",
-               edit_reg(k->bad), edit_reg(k->narrow), limit, edit_reg(k->other), guard);
+    compare_narrow(k, at, r, more, guard, limit);
     check_aligned(k, at, r, guard);
+}
+
+// Whether one comparison of the largest index is enough for both ranges.
+static bool joins(const struct check_range *a, const struct check_range *b)
+{
+    return b->index.scale && a->pair == b->pair && a->at == b->at && a->level == b->level && !b->known &&
+           a->guard == PTX_NONE && b->guard == PTX_NONE;
+}
+
+// Sets a register to the distance of a range's index from the smallest that is right; k->narrow_base has what
+// is to be added.
+static void distance_of(struct check_func *k, uint32_t segment, const struct check_range *r, uint32_t to)
+{
+    uint32_t reg = compute(k, place_of(k, segment, r), r->at, r->index.value);
+    BEFORE(k, r->at, "add.s32 %0, %1, %2;", edit_reg(to), edit_reg(reg), edit_reg(k->narrow_base));
+}
+
+// The same as the end of check_range, for an index, and for those of all ranges that it joins. An addition
+// and the maximum of its result are one instruction from sm_90 on.
+static void check_index(struct check_func *k, uint32_t segment, const struct check_range *r, bool more,
+                        struct ptx_operand guard)
+{
+    const struct check_segment *g = &k->segments.items[segment];
+    int64_t pair = KCHECK_HIDDEN + 16 * (int64_t)r->pair;
+    BEFORE(k, r->at, "ld.param.u32 %0, [%1];", edit_reg(k->narrow_base),
+           edit_sym_at(k->hidden, pair + (int64_t)offsetof(struct kcheck_index, more)));
+    distance_of(k, segment, r, k->narrow);
+    for (uint32_t i = g->first_range; i < g->first_range + g->nranges; i++) {
+        struct check_range *with = &k->ranges.items[i];
+        if (with <= r || !joins(r, with))
+            continue;
+        distance_of(k, segment, with, k->x);
+        BEFORE(k, r->at, "max.u32 %0, %0, %1;", edit_reg(k->narrow), edit_reg(k->x));
+        with->joined = true;
+    }
+    BEFORE(k, r->at, "ld.param.u32 %0, [%1];", edit_reg(k->narrow_limit),
+           edit_sym_at(k->hidden, pair + (int64_t)offsetof(struct kcheck_index, limit)));
+    compare_narrow(k, r->at, r, more, guard, edit_reg(k->narrow_limit));
 }
 
 // Sets k->bad if the range is not inside; `more`: it may be set already.
@@ -203,6 +255,10 @@ static void check_range(struct check_func *k, uint32_t segment, const struct che
     }
     if (r->root.kind == ROOTS_VARIABLE && check_is_narrow(k, r->reg)) {
         check_narrow(k, segment, r, more, guard);
+        return;
+    }
+    if (r->index.scale) {
+        check_index(k, segment, r, more, guard);
         return;
     }
     address_of(k, segment, r);
@@ -245,7 +301,7 @@ static void emit_fast(struct check_func *k, uint32_t segment)
         BEFORE(k, g->first, "mov.pred %0, %1;", edit_reg(k->bad), edit_reg(known));
     for (uint32_t i = 0; i < g->nranges; i++) {
         const struct check_range *r = &k->ranges.items[g->first_range + i];
-        if (r->known)
+        if (r->known || r->joined)
             continue;
         check_range(k, segment, r, more);
         more = true;
@@ -284,8 +340,21 @@ static void check_late(struct check_func *k, uint32_t segment, const struct chec
     k->bad = bad;
 }
 
+// Branches where the segment starts, for checks that need none of its accesses: these need no guards then.
+// Elsewhere than in a loop this would let the driver's compiler make all of them at once, and need as many
+// registers.
+static void branch_early(struct check_func *k, const struct check_segment *g, struct late *late)
+{
+    if (!(late->set & 1) || g->loop == PTX_NONE)
+        return;
+    BEFORE(k, g->first, "@%0 bra %1;", edit_reg(k->bad_at[0]), edit_sym(g->slow));
+    *late = (struct late){0, 0};
+}
+
 static void branch_late(struct check_func *k, const struct check_segment *g, const struct late *late)
 {
+    if (!late->apart)
+        return;
     uint32_t bad = k->bad_at[__builtin_ctz(late->apart)];
     for (unsigned more = late->apart & (late->apart - 1); more; more &= more - 1) {
         BEFORE(k, g->branch, "or.pred %0, %1, %2;", edit_reg(k->bad), edit_reg(bad),
@@ -301,7 +370,7 @@ static void guard_late(struct check_func *k, const struct check_segment *g, uint
 {
     for (uint32_t i = 0; i < g->naccesses; i++) {
         const struct check_access *a = &k->accesses.items[g->first_access + i];
-        if (a->stmt != stmt || a->level == CHECK_UNCHECKED)
+        if (a->stmt != stmt || a->level == CHECK_UNCHECKED || (!a->level && g->loop != PTX_NONE))
             continue;
         BEFORE(k, stmt, "not.pred %0, %1;", edit_reg(k->ok), edit_reg(k->bad_at[a->level]));
         check_clear(k, stmt, &k->f->stmts[stmt], PTX_NONE);
@@ -317,8 +386,10 @@ static void emit_late(struct check_func *k, uint32_t segment, uint32_t stmt, str
     if (stmt == g->first)
         *late = (struct late){0, 0};
     for (uint32_t i = 0; i < g->nranges; i++)
-        if (k->ranges.items[g->first_range + i].at == stmt)
+        if (k->ranges.items[g->first_range + i].at == stmt && !k->ranges.items[g->first_range + i].joined)
             check_late(k, segment, &k->ranges.items[g->first_range + i], late);
+    if (stmt == g->first)
+        branch_early(k, g, late);
     if (stmt < g->branch)
         guard_late(k, g, stmt);
     if (stmt == g->branch || (stmt == g->last && g->branch > stmt))

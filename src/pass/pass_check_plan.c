@@ -201,6 +201,11 @@ static bool is_available(struct check_func *k, uint32_t value, uint32_t first, u
     return k->asked[value].can;
 }
 
+bool check_is_available(struct check_func *k, uint32_t value, uint32_t first)
+{
+    return is_available(k, value, first, 0);
+}
+
 // Follows sums with constants back to a value that is there when the segment starts, or to one that is no
 // such sum.
 static void fold(const struct check_func *k, uint32_t first, struct check_range *range)
@@ -486,7 +491,8 @@ uint32_t check_map_pairs(struct check_func *k, uint32_t offset)
     if (k->pairs.len + KCHECK_MAP_PAIRS > k->most_pairs)
         return PTX_NONE;
     for (uint32_t i = 0; i < KCHECK_MAP_PAIRS; i++)
-        if (vec_push(&k->pairs, (struct pass_check_pair){offset, PASS_CHECK_MAP, 1})) {
+        if (vec_push(&k->pairs,
+                     (struct pass_check_pair){.offset = offset, .span = PASS_CHECK_MAP, .align = 1})) {
             k->pairs.len = first;
             return PTX_NONE;
         }
@@ -496,9 +502,11 @@ uint32_t check_map_pairs(struct check_func *k, uint32_t offset)
 uint32_t check_pair(struct check_func *k, uint32_t offset, uint32_t span)
 {
     for (uint32_t i = 0; i < k->pairs.len; i++)
-        if (k->pairs.items[i].offset == offset && k->pairs.items[i].span == span)
+        if (k->pairs.items[i].offset == offset && k->pairs.items[i].span == span &&
+            !k->pairs.items[i].scale && !k->pairs.items[i].at)
             return i;
-    if (k->pairs.len == k->most_pairs || vec_push(&k->pairs, (struct pass_check_pair){offset, span, 1}))
+    struct pass_check_pair pair = {.offset = offset, .span = span, .align = 1};
+    if (k->pairs.len == k->most_pairs || vec_push(&k->pairs, pair))
         return PTX_NONE;
     return (uint32_t)k->pairs.len - 1;
 }
@@ -535,8 +543,7 @@ int check_plan(struct check_func *k)
             err = plan_block(k, b);
     for (uint32_t i = 0; i < k->ranges.len && !err && !k->k->shadow.shift; i++) {
         struct check_range *r = &k->ranges.items[i];
-        if (r->root.kind == ROOTS_PARAM)
-            r->pair = check_pair(k, r->root.id, (uint32_t)(r->high - r->low));
+        check_choose_pair(k, r);
         if (r->by_host && r->pair == PTX_NONE)
             r->by_host = false;
         else if (r->by_host && k->pairs.items[r->pair].align < r->align)

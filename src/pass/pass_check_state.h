@@ -70,6 +70,15 @@ struct check_access {
 // How many checks of a segment there may be whose addresses depend on each other's accesses.
 enum { CHECK_LEVELS = 4, CHECK_UNCHECKED = UINT8_MAX };
 
+// An index that is compared in place of an address (pass_check_index.c): the address is the root's parameter
+// plus scale times the index, widened, plus `at`, where the range begins.
+struct check_index {
+    uint32_t value;
+    uint32_t scale;  // 0: the address is compared
+    bool is_signed;
+    int64_t at;
+};
+
 // A check of a segment: bytes [low, high) from a base on, for accesses with one guard.
 struct check_range {
     uint32_t at;    // the statement before which it is made
@@ -89,7 +98,9 @@ struct check_range {
     int64_t aligned_at;
     bool by_host;
     bool known;     // it is inside a range of the segment's `known`
-    uint32_t pair;  // PARAM: index of the kernel's pairs, PTX_NONE if there is no room
+    bool joined;    // an earlier range's comparison is that of its index too
+    uint32_t pair;  // index of the kernel's pairs, PTX_NONE: it is compared with none
+    struct check_index index;
 };
 
 // Statements [first, last] of a block; ranges and accesses are slices of the function's lists.
@@ -97,7 +108,8 @@ struct check_range {
 // If all checks are made where it starts, the branch to the slow copy stands there. In a `late` segment some
 // addresses are known only after other accesses have been made. There the branch stands before statement
 // `branch`. Accesses before it, all of them loads, are made only where no check has failed of those that
-// their level depends on, and until there nothing is written that the slow copy reads when it starts anew.
+// their level depends on, and until there nothing is written that the slow copy reads when it starts anew. In
+// a loop with a slow copy a further branch stands at the start, for the checks of level 0.
 struct check_segment {
     uint32_t first, last;
     uint32_t branch;
@@ -280,6 +292,11 @@ bool check_by_shadow(const struct check_func *k, struct roots_of root);
 enum pass_check_left check_why_unknown(enum ptx_space space);
 // Whether the value is defined at or after a statement of the statement's block.
 bool check_is_later(const struct check_func *k, uint32_t value, uint32_t first);
+// Whether a value is there before the statement `first`, or can be computed there.
+bool check_is_available(struct check_func *k, uint32_t value, uint32_t first);
+
+// pass_check_index.c: chooses the pair that a range is compared with, if it has one, and whether by an index.
+void check_choose_pair(struct check_func *k, struct check_range *r);
 
 // pass_check.c: whether a loop around the statement can see what other kernels write meanwhile.
 bool check_waits(const struct ptx_stmt *s);

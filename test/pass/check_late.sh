@@ -111,7 +111,15 @@ st.global.u32 [%d1], %r5;
 ret;
 }
 "
-fast ".visible .entry k$param$loop" >/dev/null
+same 'gather in a loop' '@moat bra
+ld.global.u32
+@moat ld.global.u32
+ld.global.u32
+@moat ld.global.u32
+@moat bra
+@own bra
+@moat bra
+st.global.u32' "$(shape ".visible .entry k$param$loop")"
 # Its slow copy leads back to itself, and to the end of the loop.
 same 'ways out of a slow loop' '@%p1 bra A
 bra B' "$(awk '/entry __moat_check_/ { on = 1 } on' "$T/b.ptx" | awk '

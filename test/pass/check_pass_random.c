@@ -16,6 +16,7 @@ enum {
     VARIABLE_SIZE = 128,
     CHUNK = 1 << KCHECK_CHUNK_BITS
 };
+enum { WAYS = 5 };  // to widen an index
 enum { SLOTS = CHUNK / 256, TEXT = 1 << 18 };
 
 enum kind {
@@ -35,6 +36,8 @@ enum kind {
     LOAD,
     STORE,
     ATOMIC,
+    GATHER,
+    DISTANCE,
     STEP,
     KINDS,
     DIAMOND = KINDS,
@@ -43,7 +46,7 @@ enum kind {
 
 struct op {
     enum kind kind;
-    int d, a, b, imm, guard, words, bytes, site;  // guard: predicate, -1 without; negated if `no`
+    int d, a, b, imm, guard, words, bytes, site, way;  // guard: predicate, -1 without; negated if `no`
     bool no, generic;
     int body, nbody, other, nother;  // DIAMOND, LOOP: indices of ops
 };
@@ -86,9 +89,10 @@ static unsigned draw(unsigned n)
 
 // --- making ------------------------------------------------------------------------------------------------
 
-static const enum kind weights[] = {LOAD_PARAM,   MOVE,    ADD,     ADD,   OFFSET,  INDEX,   SELECT, MOVE_IF,
-                                    LOAD_POINTER, ADDRESS, CONVERT, PACK,  COMPARE, COMPUTE, LOAD,   LOAD,
-                                    LOAD,         LOAD,    STORE,   STORE, STORE,   ATOMIC,  STEP};
+static const enum kind weights[] = {LOAD_PARAM, MOVE,         ADD,      ADD,     OFFSET, INDEX,   SELECT,
+                                    MOVE_IF,    LOAD_POINTER, ADDRESS,  CONVERT, PACK,   COMPARE, COMPUTE,
+                                    LOAD,       LOAD,         LOAD,     LOAD,    STORE,  STORE,   STORE,
+                                    ATOMIC,     GATHER,       DISTANCE, STEP};
 
 static int make_op(struct program *g, int depth);
 
@@ -117,6 +121,7 @@ static int make_op(struct program *g, int depth)
     o.guard = draw(3) ? -1 : (int)draw(PREDS);
     o.no = draw(2);
     o.generic = draw(2);
+    o.way = (int)draw(WAYS);
     o.words = o.kind == ATOMIC ? 1 : words[draw(5)];
     o.bytes = o.words > 1 || o.kind == ATOMIC ? 4 : draw(5) ? 4 : 1;
     if (o.words > 1)
@@ -186,17 +191,57 @@ static void print_branches(struct program *g, struct op *o)
     PRINT(g, "M%d:\n", label);
 }
 
+// The ways to widen an index. Some narrow the number in the register itself.
+static void print_index(struct program *g, const struct op *o)
+{
+    static const char *const ways[WAYS] = {
+        "and.b32 %%t, %%r%1$d, 28;\ncvt.u64.u32 %%x, %%t;\nadd.s64 %%p%2$d, %%p%3$d, %%x;\n",
+        "and.b32 %%t, %%r%1$d, 31;\nsub.s32 %%t, %%t, 8;\nmul.wide.s32 %%x, %%t, 4;\n"
+        "add.s64 %%p%2$d, %%x, %%p%3$d;\n",
+        "and.b32 %%r%1$d, %%r%1$d, 31;\nmul.wide.u32 %%x, %%r%1$d, 4;\nadd.s64 %%x, %%x, -8;\n"
+        "add.s64 %%p%2$d, %%p%3$d, %%x;\n",
+        "or.b32 %%r%1$d, %%r%1$d, -16;\nmad.wide.s32 %%p%2$d, %%r%1$d, 4, %%p%3$d;\n",
+        "and.b32 %%r%1$d, %%r%1$d, 7;\ncvt.s64.s32 %%x, %%r%1$d;\nshl.b64 %%x, %%x, 3;\n"
+        "add.s64 %%x, %%p%3$d, %%x;\nsub.s64 %%p%2$d, %%x, 12;\n",
+    };
+    PRINT(g, ways[o->way], o->b, o->d, o->a);
+}
+
+static const char *const params[] = {"a", "b", "s+8", "s+24"};
+
+// Two elements of one buffer, by indices that are there before.
+static void print_gather(struct program *g, struct op *o)
+{
+    static const char load[] = "mul.wide.s32 %%y, %%%c, 4;\nadd.s64 %%y, %%x, %%y;\nld.global.u32 %%r%d, "
+                               "[%%y+%d];\n";
+    PRINT(g, "and.b32 %%t, %%r%d, 31;\nand.b32 %%u, %%r%d, 31;\nld.param.u64 %%x, [%s];\n", o->b,
+          (o->b + 1) % 4, params[o->a]);
+    PRINT(g, load, 't', o->d, o->imm);
+    PRINT(g, load, 'u', (o->d + 1) % 4, o->imm);
+    o->site = g->nsites;
+    g->nsites += 2;
+}
+
+// An access by the distance of two pointers, which accesses that are not made show to be pointers: nobody
+// knows which one it belongs to.
+static void print_distance(struct program *g, struct op *o)
+{
+    PRINT(g,
+          "ld.param.u64 %%x, [%s];\nld.param.u64 %%y, [%s];\n@!%%always ld.global.u32 %%t, [%%x];\n"
+          "@!%%always ld.global.u32 %%t, [%%y];\nsub.s64 %%y, %%y, %%x;\nand.b64 %%y, %%y, 252;\n"
+          "ld.param.u64 %%x, [%s];\nadd.s64 %%y, %%y, %%x;\nld.global.u32 %%r%d, [%%y+%d];\n",
+          params[o->b], params[(o->b + 1) % 4], params[o->a], o->d, o->imm);
+    o->site = g->nsites + 2;
+    g->nsites += 3;
+}
+
 static void print_op(struct program *g, struct op *o)
 {
-    static const char *const params[] = {"a", "b", "s+8", "s+24"};
     switch (o->kind) {
     case LOAD_PARAM: PRINT(g, "ld.param.u64 %%p%d, [%s];\n", o->d, params[o->a]); break;
     case MOVE: PRINT(g, "mov.b64 %%p%d, %%p%d;\n", o->d, o->a); break;
     case ADD: PRINT(g, "add.s64 %%p%d, %%p%d, %d;\n", o->d, o->a, o->imm); break;
-    case INDEX:
-        PRINT(g, "and.b32 %%t, %%r%d, 28;\ncvt.u64.u32 %%x, %%t;\nadd.s64 %%p%d, %%p%d, %%x;\n", o->b, o->d,
-              o->a);
-        break;
+    case INDEX: print_index(g, o); break;
     case OFFSET:
         PRINT(g, "ld.param.u64 %%x, [s];\n");
         if (o->no)
@@ -223,6 +268,8 @@ static void print_op(struct program *g, struct op *o)
     case LOAD:
     case STORE:
     case ATOMIC: print_access(g, o); break;
+    case GATHER: print_gather(g, o); break;
+    case DISTANCE: print_distance(g, o); break;
     case STEP:
         PRINT(g,
               "{\n.param .b64 x;\n.param .b32 k;\n.param .b64 y;\nst.param.b64 [x], %%p%d;\nst.param.b32 "
@@ -313,6 +360,28 @@ static void run_access(struct world *w, const struct op *o)
     }
 }
 
+static void run_gather(struct world *w, const struct op *o)
+{
+    uint64_t p = w->params[o->a] + (uint64_t)(int64_t)o->imm;
+    const uint64_t at[2] = {p + 4 * (w->r[o->b] & 31), p + 4 * (w->r[(o->b + 1) % 4] & 31)};
+    for (int i = 0; i < 2; i++) {
+        int in = access_of(w, at[i], 4, buffer_of(w, w->params[o->a], 1), o->site + i);
+        w->r[(o->d + i) % 4] = 0;
+        if (in >= 0)
+            memcpy(&w->r[(o->d + i) % 4], w->bytes[in] + (at[i] - w->base[in]), 4);
+    }
+}
+
+static void run_distance(struct world *w, const struct op *o)
+{
+    uint64_t at = w->params[o->a] + ((w->params[(o->b + 1) % 4] - w->params[o->b]) & 252);
+    at += (uint64_t)(int64_t)o->imm;
+    int in = access_of(w, at, 4, -1, o->site);
+    w->r[o->d] = 0;
+    if (in >= 0)
+        memcpy(&w->r[o->d], w->bytes[in] + (at - w->base[in]), 4);
+}
+
 static void set(struct world *w, int d, uint64_t value, int root)
 {
     w->p[d] = value;
@@ -330,6 +399,18 @@ static void run_step(struct world *w, const struct op *o)
 
 static void run_ops(struct world *w, const struct program *g, int first, int n);
 
+static uint64_t run_index(struct world *w, const struct op *o)
+{
+    uint32_t *r = &w->r[o->b];
+    switch (o->way) {
+    case 0: return *r & 28;
+    case 1: return ((uint64_t)(*r & 31) - 8) * 4;
+    case 2: return (uint64_t)(*r &= 31) * 4 - 8;
+    case 3: return (uint64_t)(int32_t)(*r |= -16u) * 4;
+    default: return (uint64_t)(*r &= 7) * 8 - 12;
+    }
+}
+
 static void run_op(struct world *w, const struct program *g, const struct op *o)
 {
     int a = o->a, d = o->d;
@@ -340,7 +421,7 @@ static void run_op(struct world *w, const struct program *g, const struct op *o)
     case CONVERT:
     case PACK: set(w, d, w->p[a], w->root[a]); break;
     case ADD: set(w, d, w->p[a] + (uint64_t)(int64_t)o->imm, w->root[a]); break;
-    case INDEX: set(w, d, w->p[a] + (w->r[o->b] & 28), w->root[a]); break;
+    case INDEX: set(w, d, w->p[a] + run_index(w, o), w->root[a]); break;
     case OFFSET: set(w, d, w->p[a] + 16, w->root[a]); break;
     case SELECT:
         a = w->q[o->imm & 1] ? a : o->b;
@@ -360,6 +441,8 @@ static void run_op(struct world *w, const struct program *g, const struct op *o)
     case LOAD:
     case STORE:
     case ATOMIC: run_access(w, o); break;
+    case GATHER: run_gather(w, o); break;
+    case DISTANCE: run_distance(w, o); break;
     case STEP: run_step(w, o); break;
     case DIAMOND:
         if (w->q[o->guard])
@@ -478,6 +561,8 @@ static size_t hidden(const struct world *w, const struct pass_check_kernel *k, u
             pair = kcheck_pair(w->base[in], w->size[in], k->full.pairs[i].span);
         else if (p == table || p == out)
             pair = kcheck_pair(p, 64, k->full.pairs[i].span);
+        const struct pass_check_pair *about = &k->full.pairs[i];
+        pair = kcheck_placed(pair, p, about->scale, about->is_signed, about->at);
         to[2 + 2 * i] = pair.base;
         to[3 + 2 * i] = pair.limit;
     }
