@@ -5,7 +5,7 @@
 # What moat adds to kernels is executed in C on the CPU device, and nothing is different but the time: the
 # functions of the heap and of the judge are recognised in what moat makes of a program, and each program of
 # check_kheap.cu, wrong and right, is reported with the same words with --cpu-native and without. With one
-# thread, so that the order is the same.
+# thread, so that each block does the same.
 set -u
 . test/guard/check.bash
 compile 75 check_kheap
@@ -23,9 +23,12 @@ sed -i 's/xor\.b64/or.b64/' "$T"/dump/*.ptx
 [ "$(cat "$T/bound")" = 0 ]
 verdict $? "with another text: $(cat "$T/bound")"
 
+# Prints each report as a line, sorted: records are taken while the kernel runs, and in some runs one report
+# came later than in others.
 words() {
-    sed -E '/^ *watched$/,$d; s/==[0-9]+==//g; s/(process|thread|pid) [0-9]+/\1/g
-        s/0x[0-9a-f]{6,}/ADDRESS/g; s/^.*[[:space:]]watching .*$//' "$T/log"
+    sed -E '/^ *watched$/,$d; s/==[0-9]+==//g; s/(process|thread|pid) [0-9]+/\1/g; s/^Report [0-9]+/Report/
+        s/0x[0-9a-f]{6,}/ADDRESS/g; s/^.*[[:space:]]watching .*$//' "$T/log" |
+        awk 'BEGIN { RS = "" } { gsub("\n", " | "); print }' | sort
 }
 
 compare() {  # compare WHAT OPTION...
@@ -36,7 +39,7 @@ compare() {  # compare WHAT OPTION...
     words >"$T/ptx"
     [ "$first" = "$status $found" ] && diff "$T/native" "$T/ptx" >"$T/difference"
     alike=$?
-    [ $alike = 0 ] || { echo 'native, and as PTX:'; head -n 20 "$T/difference"; }
+    [ $alike = 0 ] || { echo 'native, and as PTX:'; head -n 20 "$T/difference" | cut -c -400; }
     verdict $alike "$1 is reported alike"
 }
 
