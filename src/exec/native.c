@@ -57,15 +57,10 @@ static bool is_name(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$';
 }
 
-static struct str behind(struct str s, size_t n)
-{
-    return (struct str){s.ptr + n, s.len - n};
-}
-
 static struct str skip_blank(struct str s)
 {
     while (s.len && is_blank(*s.ptr))
-        s = behind(s, 1);
+        s = str_skip(s, 1);
     return s;
 }
 
@@ -75,11 +70,11 @@ static bool find_function(struct str text, struct definition_text *d)
     const char *word = text.len ? memmem(text.ptr, text.len, ".func", 5) : NULL;
     if (!word)
         return false;
-    d->rest = behind(text, (size_t)(word - text.ptr));
-    struct str s = skip_blank(behind(d->rest, 5));
+    d->rest = str_skip(text, (size_t)(word - text.ptr));
+    struct str s = skip_blank(str_skip(d->rest, 5));
     if (s.len && *s.ptr == '(') {
         const char *end = memchr(s.ptr, ')', s.len);
-        s = end ? skip_blank(behind(s, (size_t)(end + 1 - s.ptr))) : behind(s, s.len);
+        s = end ? skip_blank(str_skip(s, (size_t)(end + 1 - s.ptr))) : str_skip(s, s.len);
     }
     size_t n = 0;
     while (n < s.len && is_name(s.ptr[n]))
@@ -112,8 +107,8 @@ static bool same(struct str a, struct str b)
             return a.len == b.len;
         if (*a.ptr != *b.ptr)
             return false;
-        a = behind(a, 1);
-        b = behind(b, 1);
+        a = str_skip(a, 1);
+        b = str_skip(b, 1);
     }
 }
 
@@ -141,7 +136,7 @@ static bool has_all(const struct exec_module *m, struct str text)
 {
     struct definition_text ours, theirs;
     size_t copy = copy_of(m, text), end = copy + text.len;
-    for (; find_function(text, &ours); text = behind(ours.rest, 5)) {
+    for (; find_function(text, &ours); text = str_skip(ours.rest, 5)) {
         const struct exec_func *known = copy < end ? defined_in(m, ours.name) : NULL;
         if (known && known->ptx->pos >= copy && known->ptx->pos < end)
             continue;
@@ -150,7 +145,7 @@ static bool has_all(const struct exec_module *m, struct str text)
             continue;
         const struct exec_func *f = defined_in(m, ours.name);
         struct str all = m->ptx->source.text;
-        if (!f || f->ptx->pos >= all.len || !find_function(behind(all, f->ptx->pos), &theirs) ||
+        if (!f || f->ptx->pos >= all.len || !find_function(str_skip(all, f->ptx->pos), &theirs) ||
             !same((struct str){ours.rest.ptr, n}, (struct str){theirs.rest.ptr, body_end(theirs.rest)}))
             return false;
     }

@@ -24,8 +24,8 @@ object=$(test/programs/object strsearch,stencil2d,transpose,reduce,histogram 75)
     nvcc -cudart shared -L"$BUILD/lib/moat" "$object" -o "$T/strsearch" || exit 1
 IFS=$'\t' read -r _ _ args _ < <(grep '^strsearch	' test/programs/programs.tsv)
 # shellcheck disable=SC2086
-XDG_CACHE_HOME=$T/cache "$MOAT" --device=cpu --mode=check --check-variants=together --dump-rewritten="$T/dump" \
-    "$T/strsearch" $args >"$T/log" 2>&1 </dev/null || { cat "$T/log"; exit 1; }
+XDG_CACHE_HOME=$T/cache "$MOAT" --device=cpu --mode=check --check-variants=together \
+    --dump-rewritten="$T/dump" "$T/strsearch" $args >"$T/log" 2>&1 </dev/null || { cat "$T/log"; exit 1; }
 ptxas -arch=sm_90 -c -v "$T"/dump/*.ptx -o "$T/cubin" >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
 nvlink -arch=sm_90 "$T/cubin" "$T/judge.cubin" -o "$T/linked" || exit 1
 # Lines of an entry: its name, its own frame and spills, its registers.
