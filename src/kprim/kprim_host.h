@@ -11,6 +11,8 @@
 // a % b, where b comes from memory that a kernel may have overwritten.
 #define KPRIM_REST(a, b) ((a) % (b))
 
+#include "kprim/kprim_one_lane.h"
+
 // Defined by the test; called before each atomic operation.
 void kprim_step(void);
 // The number of the test's thread, from which kprim_number, kprim_smid and kprim_who derive their results.
@@ -95,52 +97,9 @@ bool kprim_is_global(uint64_t address);
 uint32_t kprim_dynamic_shared(void);
 void kprim_trap(void);
 
-KPRIM uint32_t kprim_lane(void)
-{
-    return 0;
-}
-
-KPRIM uint32_t kprim_below(void)
-{
-    return 0;
-}
-
 KPRIM uint32_t kprim_smid(void)
 {
     return kprim_self;
-}
-
-KPRIM uint32_t kprim_active(void)
-{
-    return 1;
-}
-
-KPRIM uint32_t kprim_same(uint32_t mask, uint32_t v)
-{
-    (void)v;
-    return mask;
-}
-
-KPRIM uint32_t kprim_share32(uint32_t mask, uint32_t v, uint32_t from)
-{
-    (void)mask, (void)from;
-    return v;
-}
-
-KPRIM uint64_t kprim_share64(uint32_t mask, uint64_t v, uint32_t from)
-{
-    (void)mask, (void)from;
-    return v;
-}
-
-KPRIM uint32_t kprim_ballot(uint32_t mask, bool v)
-{
-    return v ? mask : 0;
-}
-
-KPRIM void kprim_sync(uint32_t mask)
-{
-    (void)mask;
 }
 
 // Defined by the test, too.

@@ -16,6 +16,8 @@
 #define KPRIM_ROLLED
 #define KPRIM_REST(a, b) kprim_native_rest(a, b)
 
+#include "kprim/kprim_one_lane.h"
+
 // More atomic loads than any call makes. A call that makes them searches memory that a kernel has
 // overwritten.
 enum { KPRIM_NATIVE_LOADS = 1 << 20 };
@@ -175,52 +177,9 @@ KPRIM void kprim_pause(void)
 
 // --- the warp ----------------------------------------------------------------------------------------------
 
-KPRIM uint32_t kprim_lane(void)
-{
-    return 0;
-}
-
-KPRIM uint32_t kprim_below(void)
-{
-    return 0;
-}
-
 KPRIM uint32_t kprim_smid(void)
 {
     return kprim_native_here->call->smid;
-}
-
-KPRIM uint32_t kprim_active(void)
-{
-    return 1;
-}
-
-KPRIM uint32_t kprim_same(uint32_t mask, uint32_t v)
-{
-    (void)v;
-    return mask;
-}
-
-KPRIM uint32_t kprim_share32(uint32_t mask, uint32_t v, uint32_t from)
-{
-    (void)mask, (void)from;
-    return v;
-}
-
-KPRIM uint64_t kprim_share64(uint32_t mask, uint64_t v, uint32_t from)
-{
-    (void)mask, (void)from;
-    return v;
-}
-
-KPRIM uint32_t kprim_ballot(uint32_t mask, bool v)
-{
-    return v ? mask : 0;
-}
-
-KPRIM void kprim_sync(uint32_t mask)
-{
-    (void)mask;
 }
 
 // --- the grid ----------------------------------------------------------------------------------------------
