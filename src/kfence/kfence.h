@@ -122,15 +122,19 @@ enum { KFENCE_MAP_WORDS = 16 };
 
 struct kfence_state {
     struct error_ring_writer errors;
+    uint64_t heap_low, heap_high;  // the lowest byte of blocks that malloc gave, and where the highest ends
     uint64_t faults;               // accesses that left
     uint64_t silent;               // 1: nothing is recorded
     uint64_t current;              // device address of the table that holds
-    uint64_t heap_low, heap_high;  // the lowest byte of blocks that malloc gave, and where the highest ends
     uint64_t unused[11];
     uint32_t seen[KFENCE_SEEN / 32];  // a bit for each error that is recorded, by a hash
     struct kfence_table tables[2];
     struct kfence_object objects[KFENCE_OBJECTS];
 };
+
+// Kernels load both ends of the heap at once. A state is at a multiple of 256.
+_Static_assert(offsetof(struct kfence_state, heap_low) % 16 == 0, "a pair of words is aligned");
+_Static_assert(offsetof(struct kfence_state, heap_high) == offsetof(struct kfence_state, heap_low) + 8, "a pair");
 
 // --- the functions -----------------------------------------------------------------------------------------
 

@@ -184,10 +184,12 @@ static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem 
         BEFORE(k, at, "mov.u32 %0, %laneid;\nsetp.lt.u32 %1, %0, %2;\nselp.b32 %3, %3, 0, %1;",
                edit_reg(k->high), edit_reg(k->bad), edit_imm(mem->lanes), edit_reg(k->bits));
     decide(k, at, s);
-    BEFORE(k, at, "@!%0 bra %1;\nmov.u64 %2, %3;\ncvt.u64.u32 %4, %5;\ncall %6, (%2, %4);\nmov.u32 %5, %7;",
-           edit_reg(k->bad), edit_sym(inside), edit_reg(k->what),
-           edit_imm((int64_t)KFENCE_WHAT(site, width, fence_flags(mem, align))), edit_reg(k->to[row]),
-           edit_reg(to), edit_sym(k->k->shared), edit_reg(k->low));
+    BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(inside));
+    fence_save(k, at);
+    BEFORE(k, at, "mov.u64 %0, %1;\ncvt.u64.u32 %2, %3;\ncall %4, (%0, %2);\nmov.u32 %3, %5;",
+           edit_reg(k->what), edit_imm((int64_t)KFENCE_WHAT(site, width, fence_flags(mem, align))),
+           edit_reg(k->to[row]), edit_reg(to), edit_sym(k->k->shared), edit_reg(k->low));
+    fence_restore(k, at);
     edit_place_label(k->k->all.c->edit, at, inside);
     struct ptx_operand address = edit_addr(to, 0);
     address.unified = mem->addr->unified;
@@ -216,18 +218,27 @@ static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *me
     unsigned flags = fence_flags(mem, align);
     int64_t offset = load_pointer(k, at, mem->addr, to);
     const struct fence_variable *v = fence_variable_at(k, at, number);
-    compare(k, at, to, offset, align, v ? v->sym : PTX_NONE, width);
     uint32_t inside = edit_new_label(k->k->all.c->edit);
+    bool shared = v && v->shared;
+    if (shared && k->f->stmts[at].guard != PTX_NONE)
+        BEFORE(k, at, "@!%0 bra %1;", edit_guard(&k->f->stmts[at]), edit_sym(inside));
+    if (shared)
+        fence_look_shared(k, at, to, offset, align, width, inside);
+    else
+        compare(k, at, to, offset, align, v ? v->sym : PTX_NONE, width);
     bool wide = fence_is_wide(mem);
     uint64_t what = wide ? KFENCE_WHAT(site, 0, flags | KFENCE_WIDE) : KFENCE_WHAT(site, width, flags);
-    BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(inside));
-    if (v && v->sym == PTX_NONE)
+    if (!shared)
+        BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(inside));
+    if (v && v->sym == PTX_NONE && !shared)
         fence_look_near(k, at, to, offset, align, inside);
     BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->what), edit_imm((int64_t)what));
     if (wide)
         fence_add_size(k, at);
+    fence_save(k, at);
     BEFORE(k, at, "add.s64 %2, %2, %3;\ncall (%2), %1, (%0, %2);\nsub.s64 %2, %2, %3;", edit_reg(k->what),
            edit_sym(k->k->find), edit_reg(to), edit_imm(offset));
+    fence_restore(k, at);
     edit_place_label(k->k->all.c->edit, at, inside);
     struct ptx_operand address = edit_addr(to, offset);
     address.unified = mem->addr->unified;
@@ -330,20 +341,13 @@ static void registers(struct fence_func *k)
     k->wide[0] = edit_new_reg(e, PTX_B64);
     k->wide[1] = edit_new_reg(e, PTX_B64);
     k->bad = edit_new_reg(e, PTX_PRED);
-    edit_entry(e, "ld.const.b32 %0, [%1];\nld.const.b32 %2, [%3];", edit_reg(k->base),
-               edit_sym_at(k->k->variable, offsetof(struct kfence_module, base) + 4), edit_reg(k->outside),
-               edit_sym_at(k->k->variable, offsetof(struct kfence_module, outside) + 4));
+    k->at_kept = edit_new_reg(e, PTX_B64);
     k->end = k->limit;
-    if (!k->k->exact_shared) {
-        edit_entry(e, "mov.u32 %0, %total_smem_size;\nadd.u32 %0, %0, 1024;", edit_reg(k->limit));
-        return;
+    if (k->k->exact_shared) {
+        k->own = edit_new_reg(e, PTX_B32);
+        k->end = edit_new_reg(e, PTX_B32);
     }
-    k->own = edit_new_reg(e, PTX_B32);
-    k->end = edit_new_reg(e, PTX_B32);
-    edit_entry(e,
-               "mov.u32 %0, %cluster_ctarank;\nshl.b32 %0, %0, 24;\nmov.u32 %1, %aggr_smem_size;\n"
-               "add.u32 %2, %0, %1;",
-               edit_reg(k->own), edit_reg(k->limit), edit_reg(k->end));
+    fence_load_bounds(k, true, 0);
 }
 
 int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fence_plan *plan,
@@ -358,8 +362,10 @@ int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fe
                            .variables = &all->variables[index],
                            .handles = &all->handles[index],
                            .grid_words = plan ? &all->grid_words[index] : NULL,
+                           .saved = &all->saved[index],
                            .deep = all->deep[index],
-                           .frame = PTX_NONE};
+                           .frame = PTX_NONE,
+                           .kept = PTX_NONE};
     k.site = (struct check_func){.k = &all->all, .f = k.f, .name = c->result->funcs[index].name};
     edit_func(c->edit, k.f);
     registers(&k);

@@ -51,12 +51,13 @@ struct fence_local {
 };
 typedef VEC(struct fence_local) fence_locals;
 
-// An access of global memory by an address that was made from that of a variable of the module, or from a
-// pointer that the function has loaded or got.
+// An access by an address that was made from that of a variable of the module in global memory, or from a
+// pointer that the function has loaded or got, or by a generic address of shared memory.
 struct fence_variable {
     uint32_t stmt;
     uint32_t sym;  // of the variable; PTX_NONE: a pointer
     uint8_t row;   // of ptx_stmt_mem
+    bool shared;   // made from the generic address of a shared variable, or by mapa
 };
 typedef VEC(struct fence_variable) fence_variables;
 
@@ -91,6 +92,7 @@ struct fencing {
     fence_variables *variables;  // by index of result->funcs
     fence_handles *handles;      // by index of result->funcs
     fence_rows *grid_words;      // by index of result->funcs: accesses of them, as flow/grid_words.h says
+    struct saved *saved;         // by index of result->funcs: what lives before accesses; none in kernels
     struct ptx_func **variants;  // NULL: none
     bool *bare;                  // by index of result->funcs: a copy without a fence is kept
     // By index of result->funcs: the variants in which the accesses in `covered` have no fence. NULL: none.
@@ -132,10 +134,12 @@ struct fence_func {
     const fence_variables *variables;
     size_t next_variable;
     const fence_handles *handles;
+    const struct saved *saved;     // kept in memory while FENCE_FIND or FENCE_SHARED runs
     const fence_rows *grid_words;  // NULL: they are fenced
     const fence_rows *covered;     // accesses that have no fence; NULL: there is none
     bool deep;                     // calls look whether the stack has room
     uint32_t frame;                // symbol of a local variable of ours; PTX_NONE: there is none
+    uint32_t kept;                 // symbol of the local variable for `saved`; PTX_NONE: there is none yet
     // Registers.
     uint32_t noted[FENCE_NOTES];  // predicates: whether masks had to change something
     uint32_t pages, base64;       // for modulo
@@ -148,7 +152,7 @@ struct fence_func {
     uint32_t low, high, bits, bad, what;
     uint32_t last[2];  // the texture and the surface that were found last; 0: the function has none
     uint32_t size;     // bytes of the access that fence_size has looked at
-    uint32_t own_size, wide[2];
+    uint32_t own_size, wide[2], at_kept;
     uint32_t start, rounds;  // for loops: when the function began; 0: it has none
 };
 enum { FENCE_WIDEST = 1 << 24 };  // bytes of an access
@@ -167,6 +171,15 @@ int fence_func(struct fencing *k, uint32_t index, struct ptx_func *f, const fenc
 
 // What is recorded of an access.
 unsigned fence_flags(const struct ptx_mem *mem, uint32_t align);
+// pass_fence_save.c: finds what lives before accesses of a function that is no kernel. Requires that nothing
+// has been edited.
+int fence_find_saved(struct fencing *k, uint32_t index, struct saved *to);
+// Keeps what lives before a statement in memory, and takes it back.
+void fence_save(struct fence_func *k, uint32_t at);
+void fence_restore(struct fence_func *k, uint32_t at);
+// Sets the registers that hold what never changes, at the entry or before a statement.
+void fence_load_bounds(struct fence_func *k, bool entry, uint32_t at);
+
 // Describes a statement. 0 or -ENOMEM.
 int fence_site(struct fence_func *k, uint32_t at, uint32_t *site);
 // Jumps over what follows, to the label that it returns, if the statement's guard is false.
@@ -201,6 +214,10 @@ void fence_compare_variable(struct fence_func *k, uint32_t at, uint32_t sym, uin
 // 0 if it is aligned.
 void fence_look_near(struct fence_func *k, uint32_t at, uint32_t to, int64_t offset, uint32_t align,
                      uint32_t inside);
+// Code that jumps to a label if an access is aligned and of the block's shared memory, or of that of another
+// block of its cluster.
+void fence_look_shared(struct fence_func *k, uint32_t at, uint32_t to, int64_t offset, uint32_t align,
+                       uint32_t width, uint32_t inside);
 // Code for an access of the plan to a variable.
 void fence_mask_variable(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Accesses of the module's own variables in global memory, which lie outside of the partition. An address
+// Accesses of the module's own variables in global memory, which lie outside of the partition, and of shared
+// memory by generic addresses. An address
 // that was made from a variable's is compared with the bytes of this variable, in a few instructions; what
 // lies elsewhere is looked up as other addresses are. The same holds for pointers that a function has loaded
 // or got, if they are neither in the partition nor in two pieces of memory that are compared first: the
@@ -50,6 +51,22 @@ static bool is_pointer(struct roots_of root, const struct ptx_mem *mem)
            fence_alignment(mem) == mem->bytes;
 }
 
+// Returns whether the address was made from the generic one of a shared variable, or of another block's
+// shared memory.
+static bool is_in_shared(const struct roots *r, struct roots_of root, const struct ptx_mem *mem)
+{
+    if (mem->space != PTX_SPACE_GENERIC || mem->extent != PTX_EXTENT_PLAIN || !mem->bytes ||
+        mem->bytes > FENCE_MOST_SHARED)
+        return false;
+    if (root.kind == ROOTS_GENERIC)
+        return roots_space(r->m, root) == PTX_SPACE_SHARED;
+    if (root.kind != ROOTS_VALUE)
+        return false;
+    const struct reach_value *v = &r->reach->value.items[root.id];
+    return v->kind == REACH_DEF && r->f->stmts[v->place].kind == PTX_INSN &&
+           r->f->stmts[v->place].form->id == PTX_OP_MAPA;
+}
+
 int fence_find_variables(struct fencing *k, uint32_t index, fence_variables *to)
 {
     const struct ptx_func *f = k->all.c->funcs[index];
@@ -67,8 +84,9 @@ int fence_find_variables(struct fencing *k, uint32_t index, fence_variables *to)
                 continue;
             struct roots_of root = roots_address(roots, i, addr);
             uint32_t sym = fence_variable_of(roots, root, &mem[row]);
-            if (sym != PTX_NONE || is_pointer(root, &mem[row]))
-                err = vec_push(to, ((struct fence_variable){i, sym, (uint8_t)row}));
+            bool shared = is_in_shared(roots, root, &mem[row]);
+            if (sym != PTX_NONE || shared || is_pointer(root, &mem[row]))
+                err = vec_push(to, ((struct fence_variable){i, sym, (uint8_t)row, shared}));
         }
     }
     return err;
@@ -121,12 +139,40 @@ void fence_look_near(struct fence_func *k, uint32_t at, uint32_t to, int64_t off
                edit_sym_at(variable, offsetof(struct kfence_module, state)), edit_reg(k->bad),
                edit_sym(past));
         BEFORE(k, at,
-               "ld.global.b64 %0, [%1];\nld.global.b64 %2, [%3];\nsetp.ge.u64 %4, %5, %0;\n"
-               "setp.lt.and.u64 %4, %5, %2, %4;\n@%4 bra %6;",
-               edit_reg(k->wide[1]), edit_addr(k->wide[0], (int64_t)offsetof(struct kfence_state, heap_low)),
-               edit_reg(k->wide[0]), edit_addr(k->wide[0], (int64_t)offsetof(struct kfence_state, heap_high)),
-               edit_reg(k->bad), edit_reg(k->what), edit_sym(inside));
+               "ld.global.v2.b64 {%0, %1}, [%2];\nsetp.ge.u64 %3, %4, %0;\nsetp.lt.and.u64 %3, %4, %1, %3;\n"
+               "@%3 bra %5;",
+               edit_reg(k->wide[1]), edit_reg(k->wide[0]),
+               edit_addr(k->wide[0], (int64_t)offsetof(struct kfence_state, heap_low)), edit_reg(k->bad),
+               edit_reg(k->what), edit_sym(inside));
     }
+    edit_place_label(k->k->all.c->edit, at, past);
+}
+
+// The bytes that a block has are more than the widest access: some belong to the system. The memory of the
+// block of rank r is at r * 16 MiB, as FENCE_FIND has it.
+void fence_look_shared(struct fence_func *k, uint32_t at, uint32_t to, int64_t offset, uint32_t align,
+                       uint32_t width, uint32_t inside)
+{
+    bool exact = k->k->exact_shared;
+    uint32_t past = edit_new_label(k->k->all.c->edit);
+    BEFORE(k, at, "add.s64 %0, %1, %2;", edit_reg(k->what), edit_reg(to), edit_imm(offset));
+    BEFORE(k, at,
+           exact ? "isspacep.shared::cluster %0, %1;\n@!%0 bra %2;\ncvta.to.shared::cluster.u64 %1, %1;"
+                 : "isspacep.shared %0, %1;\n@!%0 bra %2;\ncvta.to.shared.u64 %1, %1;",
+           edit_reg(k->bad), edit_reg(k->what), edit_sym(past));
+    BEFORE(k, at, "cvt.u32.u64 %0, %1;\nsub.u32 %2, %3, %4;", edit_reg(k->high), edit_reg(k->what),
+           edit_reg(k->bits), edit_reg(k->limit), edit_imm(width));
+    if (exact)
+        BEFORE(k, at,
+               "and.b32 %0, %1, 0xFFFFFF;\nsetp.le.u32 %2, %0, %3;\nmov.u32 %3, %cluster_nctarank;\n"
+               "shl.b32 %3, %3, 24;\nsetp.lt.and.u32 %2, %1, %3, %2;",
+               edit_reg(k->low), edit_reg(k->high), edit_reg(k->bad), edit_reg(k->bits));
+    else
+        BEFORE(k, at, "setp.le.u32 %0, %1, %2;", edit_reg(k->bad), edit_reg(k->high), edit_reg(k->bits));
+    if (align > 1)
+        BEFORE(k, at, "and.b32 %0, %1, %2;\nsetp.eq.and.b32 %3, %0, 0, %3;", edit_reg(k->low),
+               edit_reg(k->high), edit_imm((int64_t)align - 1), edit_reg(k->bad));
+    BEFORE(k, at, "@%0 bra %1;", edit_reg(k->bad), edit_sym(inside));
     edit_place_label(k->k->all.c->edit, at, past);
 }
 
