@@ -12,6 +12,7 @@
 #include "fence/fence_host.h"
 #include "launch/launch_ring.h"
 #include "track/guard_report.h"
+#include "track/track.h"
 
 // A buffer. For one that was freed in stream order, `event` says when the stream has reached that.
 struct block {
@@ -120,12 +121,18 @@ uint64_t fence_memory_version(void)
     return p ? p->base + p->size : 0;
 }
 
-struct judge_buffer fence_memory_judged(uint64_t pointer)
+struct judge_buffer fence_memory_judged(uint64_t pointer, bool *lasts)
 {
     const struct fence_partition *p = fence_memory_here();
-    if (!p || !fence_partition_has(p, pointer))
+    const struct track_block *b;
+    if (p && fence_partition_has(p, pointer))
+        return (struct judge_buffer){.known = true, .size = p->size, .into = pointer - p->base};
+    // The driver lets go of these only when the kernels that were launched before have ended.
+    b = p && pointer ? track_live(pointer) : NULL;
+    *lasts = false;
+    if (!b || (b->facts.family != TRACK_MANAGED && b->facts.family != TRACK_PINNED))
         return (struct judge_buffer){.known = false};
-    return (struct judge_buffer){.known = true, .size = p->size, .into = pointer - p->base};
+    return (struct judge_buffer){.known = true, .size = b->range.size, .into = pointer - b->range.base};
 }
 
 void fence_memory_gate(void)

@@ -25,10 +25,11 @@ uint64_t fence_memory_bytes(void);  // device memory that the partitions hold; n
 // current.
 const struct fence_partition *fence_memory_partition(struct context *ctx);
 bool fence_memory_has(uint64_t address);  // whether it is in a partition
-// The partition of the current context's device as what a pointer points into, if it is in there.
-struct judge_buffer fence_memory_judged(uint64_t pointer);
+// What a pointer points into: the partition of the current context's device, or a block of managed or pinned
+// memory outside of it; for these sets *lasts to false. Call it inside an epoch section.
+struct judge_buffer fence_memory_judged(uint64_t pointer, bool *lasts);
 // Returns a number by which launches are remembered (launch_memo.h): as long as it is the same,
-// fence_memory_judged gives the same answers.
+// fence_memory_judged gives the same answers, but for those that do not last.
 uint64_t fence_memory_version(void);
 // Returns the partition of the current context's device; NULL if there is none.
 const struct fence_partition *fence_memory_here(void);

@@ -22,6 +22,7 @@
 // The buffer of a root, as the launch finds it.
 struct buffer {
     bool looked_up;
+    bool passes;       // a later launch must look it up again
     uint64_t pointer;  // 0 for variables
     struct judge_buffer judged;
     // Of what is not known: enum kcheck_kind of every access by way of it; 0: there may be none. Then also
@@ -170,7 +171,7 @@ const struct check_prove *check_prove_found(const struct pass_check_kernel *kern
     return row;
 }
 
-struct judge_buffer (*check_prove_buffer)(uint64_t pointer);
+struct judge_buffer (*check_prove_buffer)(uint64_t pointer, bool *lasts);
 
 // --- launches ----------------------------------------------------------------------------------------------
 
@@ -212,8 +213,11 @@ static struct buffer find(const struct proof_root *root, const struct proof_laun
         return (struct buffer){.looked_up = true, .judged = judge_variable(root, l->dynamic_shared)};
     if (root->at <= l->params_size && l->params_size - root->at >= sizeof pointer)
         memcpy(&pointer, (const char *)l->params + root->at, sizeof pointer);
-    if (check_prove_buffer)
-        return (struct buffer){.looked_up = true, .pointer = pointer, .judged = check_prove_buffer(pointer)};
+    if (check_prove_buffer) {
+        bool lasts = true;
+        struct judge_buffer judged = check_prove_buffer(pointer, &lasts);
+        return (struct buffer){.looked_up = true, .passes = !lasts, .pointer = pointer, .judged = judged};
+    }
     const struct track_block *b = pointer ? track_announced(pointer) : NULL;
     b = b || !pointer ? b : track_live(pointer);
     if (!b)
@@ -394,6 +398,8 @@ static enum check_proved evaluate(const struct check_prove *p, const struct proo
     if (wide && renew(p, l, work, &bounds, &untried))
         proved = judge_all(p, l, bounds, buffers, &wide);
     *lasts = !untried;
+    for (uint32_t i = 0; i < p->proof.head->nroots; i++)
+        *lasts &= !buffers[i].passes;
     if (proved != CHECK_PROVED_NOTHING)
         worth_won(p->worth, threads_of(l->grid, l->block), p->naccesses);
     if (proved != CHECK_PROVED_ALL && certain) {

@@ -31,7 +31,7 @@ struct params {
 // The buffers of a launch: the first 4096 bytes from a multiple of 2^20 on, of b's by `short_by` less.
 static uint64_t b_pointer, short_by;
 
-static struct judge_buffer buffer_of(uint64_t pointer)
+static struct judge_buffer buffer_of(uint64_t pointer, bool *lasts)
 {
     return (struct judge_buffer){
         .known = true, .size = 4096 - (pointer == b_pointer ? short_by : 0), .into = pointer % (1 << 20)};

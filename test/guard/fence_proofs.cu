@@ -79,8 +79,20 @@ int main(int argc, char **argv)
         fill<<<1, 256>>>(p + (1ll << 40), N);
     if (!strcmp(what, "misaligned"))
         fill<<<4, 256>>>((int *)((char *)p + 2), 16);
-    if (!strcmp(what, "managed"))
+    if (!strcmp(what, "managed") || !strcmp(what, "managed_freed"))
         fill<<<4, 256>>>(managed, N);
+    if (!strcmp(what, "managed_past"))
+        fill<<<4, 256>>>(managed, N + 1);
+    if (!strcmp(what, "managed_freed")) {
+        fill<<<4, 256>>>(managed, N);
+        fill<<<4, 256>>>(managed, N);
+        cudaFree(managed);
+        fill<<<4, 256>>>(managed, N);
+    }
+    if (!strcmp(what, "pinned")) {
+        cudaMallocHost(&managed, N * sizeof *p);
+        fill<<<4, 256>>>(managed, N);
+    }
     if (!strcmp(what, "follow"))
         follow<<<4, 256>>>(pp, N);
     if (!strcmp(what, "shared_right"))

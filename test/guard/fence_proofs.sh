@@ -40,7 +40,10 @@ for way in mask check modulo; do
     try twice 1 700 --fence=$way
     try far 0 700 --fence=$way
     try misaligned 0 716 --fence=$way
-    try managed 0 0 --fence=$way
+    try managed 1 0 --fence=$way
+    try managed_past 0 700 --fence=$way
+    try managed_freed 3 700 --fence=$way
+    try pinned 1 0 --fence=$way
     in_part=1  # the variant of what is proved in part only masks
     [ $way != check ] || in_part=0
     PART=$in_part try follow 0 0 --fence=$way
