@@ -134,7 +134,8 @@ struct kfence_state {
 
 // Kernels load both ends of the heap at once. A state is at a multiple of 256.
 _Static_assert(offsetof(struct kfence_state, heap_low) % 16 == 0, "a pair of words is aligned");
-_Static_assert(offsetof(struct kfence_state, heap_high) == offsetof(struct kfence_state, heap_low) + 8, "a pair");
+_Static_assert(offsetof(struct kfence_state, heap_high) == offsetof(struct kfence_state, heap_low) + 8,
+               "a pair");
 
 // --- the functions -----------------------------------------------------------------------------------------
 

@@ -52,7 +52,8 @@ static uint32_t place_all(struct check_func *k, const struct check_segment *g)
     for (uint32_t a = 0; a < g->naccesses; a++) {
         struct saved_row saved = k->saved.at[k->accesses.items[g->first_access + a].stmt];
         for (uint32_t i = 0; i < saved.n; i++) {
-            struct check_kept *kept = &k->kept[regs_index(k->reach->regs, k->saved.all.items[saved.first + i])];
+            struct check_kept *kept =
+                &k->kept[regs_index(k->reach->regs, k->saved.all.items[saved.first + i])];
             if (!kept->has_slot)
                 *kept = (struct check_kept){.has_slot = true, .slot = n++};
         }
