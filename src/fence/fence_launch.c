@@ -136,8 +136,7 @@ void fence_launch_found(const void *handle, const void *owner, const char *name)
             c.prove = check_prove_found(about);
         if (c.prove && pass_check_may_be_bare((enum pass_check_proved)about->proved))
             c.bare = find_variant(owner, kind, KFENCE_BARE_PREFIX, name);
-        if (c.prove && pass_check_has_rest((enum pass_check_proved)about->proved) &&
-            guard.options.fence != OPTION_FENCE_CHECK)
+        if (c.prove && pass_check_has_rest((enum pass_check_proved)about->proved))
             c.rest = find_variant(owner, kind, KFENCE_REST_PREFIX, name);
         keep(handle, kind, owner, &c);
     }
@@ -296,7 +295,8 @@ static void launch_kernel(const struct launch_call *l)
     } else if (said != CHECK_PROVED_NOTHING && fits(l, c->rest) && is_inside(l, &c->about->rest, false) &&
                launch_call_replace(l, c->rest)) {
         guard_count(GUARD_FENCE_PART);
-        guard_count(GUARD_FENCE_MASKED);
+        if (guard.options.fence != OPTION_FENCE_CHECK)
+            guard_count(GUARD_FENCE_MASKED);
     } else if (fits(l, c->masked) && is_inside(l, &c->about->full, false) &&
                launch_call_replace(l, c->masked)) {
         guard_count(GUARD_FENCE_MASKED);

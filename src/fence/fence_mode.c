@@ -59,11 +59,12 @@ static void aborts(void)
 
 static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
 {
-    bool watchdog = guard.options.fence_watchdog, modulo = guard.options.fence == OPTION_FENCE_MODULO;
-    const char *pass = modulo     ? watchdog ? "fence_modulo_watchdog" : "fence_modulo"
-                       : watchdog ? "fence_watchdog"
-                                  : "fence";
-    rewrite_plan_add(plan, pass, true);
+    static const char *const passes[][2] = {
+        [OPTION_FENCE_MASK] = {"fence", "fence_watchdog"},
+        [OPTION_FENCE_CHECK] = {"fence_check", "fence_check_watchdog"},
+        [OPTION_FENCE_MODULO] = {"fence_modulo", "fence_modulo_watchdog"},
+    };
+    rewrite_plan_add(plan, passes[guard.options.fence][guard.options.fence_watchdog != 0], true);
     plan->closed = true;
 }
 

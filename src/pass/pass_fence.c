@@ -480,7 +480,7 @@ static int plan_variants(struct fencing *k)
     int err = 0;
     for (uint32_t i = 0; i < n && !err; i++) {
         struct pass_check_kernel row = {.proof = STR("")};
-        err = fence_find_masked(k, i, &k->plans[i]);
+        err = k->way == FENCE_BY_CHECK ? 0 : fence_find_masked(k, i, &k->plans[i]);
         err = err ? err : fence_find_locals(k, i, &k->locals[i]);
         err = err ? err : fence_find_variables(k, i, &k->variables[i]);
         err = err ? err : fence_find_grid_words(k, i, &k->grid_words[i]);
@@ -493,7 +493,7 @@ static int plan_variants(struct fencing *k)
             err = fence_add_kernel(k, i, &k->plans[i], &k->rest_plans[i], &row);
     }
     for (uint32_t i = 0; i < n && !err; i++) {
-        if (k->plans[i].len || k->handles[i].len)
+        if (k->way != FENCE_BY_CHECK && (k->plans[i].len || k->handles[i].len))
             err = copy_kernel(c, i, KFENCE_PREFIX, &k->variants[i]);
         if (!err && k->covered[i].len)
             err = copy_kernel(c, i, KFENCE_REST_PREFIX, &k->rests[i]);
@@ -529,15 +529,15 @@ static int rewrite(struct fencing *k)
         if (!err && k->variants[i])
             err = fence_func(k, i, k->variants[i], &k->plans[i], NULL);
         if (!err && k->rests[i])
-            err = fence_func(k, i, k->rests[i], &k->rest_plans[i], &k->covered[i]);
+            err = fence_func(k, i, k->rests[i], k->way == FENCE_BY_CHECK ? NULL : &k->rest_plans[i],
+                             &k->covered[i]);
     }
     return err ? err : keep_result(k);
 }
 
-static int fence(struct pass_context *c, bool modulo, bool watchdog)
+static int fence(struct pass_context *c, enum fence_way way, bool watchdog)
 {
-    struct fencing k = {
-        .all = {.c = c}, .taker = {PTX_NONE, PTX_NONE}, .modulo = modulo, .watchdog = watchdog};
+    struct fencing k = {.all = {.c = c}, .taker = {PTX_NONE, PTX_NONE}, .way = way, .watchdog = watchdog};
     int err = c->result->nfuncs ? rewrite(&k) : 0;
     for (uint32_t i = 0; k.plans && i < c->result->nfuncs; i++)
         vec_free(&k.plans[i]);
@@ -561,20 +561,30 @@ static int fence(struct pass_context *c, bool modulo, bool watchdog)
 
 int pass_fence(struct pass_context *c)
 {
-    return fence(c, false, false);
+    return fence(c, FENCE_BY_MASK, false);
 }
 
 int pass_fence_modulo(struct pass_context *c)
 {
-    return fence(c, true, false);
+    return fence(c, FENCE_BY_MODULO, false);
 }
 
 int pass_fence_watchdog(struct pass_context *c)
 {
-    return fence(c, false, true);
+    return fence(c, FENCE_BY_MASK, true);
 }
 
 int pass_fence_modulo_watchdog(struct pass_context *c)
 {
-    return fence(c, true, true);
+    return fence(c, FENCE_BY_MODULO, true);
+}
+
+int pass_fence_check(struct pass_context *c)
+{
+    return fence(c, FENCE_BY_CHECK, false);
+}
+
+int pass_fence_check_watchdog(struct pass_context *c)
+{
+    return fence(c, FENCE_BY_CHECK, true);
 }

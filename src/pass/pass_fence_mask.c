@@ -373,7 +373,7 @@ static void mask_global(struct fence_func *k, const struct fence_masked *m, cons
     struct edit *e = k->k->all.c->edit;
     uint32_t to = m->in_place ? m->reg : edit_new_reg(e, PTX_B64), odd = (uint32_t)m->start % m->align;
     BEFORE(k, m->stmt, "mov.b64 {%0, %1}, %2;", edit_reg(k->low), edit_reg(k->bits), edit_reg(m->reg));
-    if (m->masks && k->k->modulo)
+    if (m->masks && k->k->way == FENCE_BY_MODULO)
         emit_modulo(k, m);
     else if (m->masks)
         emit_mask(k, m);
@@ -483,7 +483,7 @@ int fence_mask_ends(struct fence_func *k)
         k->noted[i] = edit_new_reg(e, PTX_PRED);
         edit_entry(e, "setp.ne.b32 %0, 0, 0;", edit_reg(k->noted[i]));
     }
-    (k->k->modulo ? load_modulo : load_top)(k);
+    (k->k->way == FENCE_BY_MODULO ? load_modulo : load_top)(k);
     edit_exits(e, "or.pred %0, %1, %2;\nor.pred %0, %0, %3;\n@%0 bra %4;", edit_reg(k->bad),
                edit_reg(k->noted[FENCE_MASKED]), edit_reg(k->noted[FENCE_SKEWED]),
                edit_reg(k->noted[FENCE_OUTSIDE]), edit_sym(end));

@@ -82,6 +82,10 @@ struct fence_shape {
     uint32_t sym;                   // the function that returns whether a pointer may be called
 };
 
+// How variants keep an access inside the partition. By check there is no variant for launches without proof:
+// the kernel itself checks.
+enum fence_way { FENCE_BY_MASK, FENCE_BY_MODULO, FENCE_BY_CHECK };
+
 // The module.
 struct fencing {
     struct checking all;  // for sites, which are described as those of pass_check
@@ -99,7 +103,7 @@ struct fencing {
     struct ptx_func **rests;
     fence_rows *covered;
     fence_plan *rest_plans;
-    bool modulo;      // variants use modulo, not a mask
+    enum fence_way way;
     bool watchdog;    // loops look at the clock
     bool has_window;  // the module has variables in global memory
     // A special register has the bytes of shared memory with those of the system, and blocks may be in
