@@ -149,6 +149,8 @@ struct fence_func {
     uint32_t last[2];  // the texture and the surface that were found last; 0: the function has none
     uint32_t size;     // bytes of the access that fence_size has looked at
     uint32_t own_size, wide[2];
+    uint32_t leave;          // label to which a copy that is wrong branches; PTX_NONE: the statement is none
+    uint32_t ends;           // predicate: whether the thread ends there; PTX_NONE: it goes on
     uint32_t start, rounds;  // for loops: when the function began; 0: it has none
 };
 enum { FENCE_WIDEST = 1 << 24 };  // bytes of an access
@@ -171,8 +173,21 @@ unsigned fence_flags(const struct ptx_mem *mem, uint32_t align);
 int fence_site(struct fence_func *k, uint32_t at, uint32_t *site);
 // Jumps over what follows, to the label that it returns, if the statement's guard is false.
 uint32_t fence_unless_guarded(struct fence_func *k, uint32_t at);
-// Records `what` (KFENCE_WHAT) with the register `value`, of 64 bits but not k->what, and ends the thread.
+// Records `what` (KFENCE_WHAT) with the register `value`, of 64 bits but not k->what, and ends the thread, or
+// branches to k->leave.
 void fence_end(struct fence_func *k, uint32_t at, uint64_t what, enum kfence_kind kind, uint32_t value);
+
+// Puts code in front of an access of global or shared memory. row: its registers; number: of ptx_stmt_mem. 0 or
+// a negative code.
+int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row, unsigned number);
+// Sets a register of 32 bits to an address in shared memory, with its offset.
+void fence_load_shared(struct fence_func *k, uint32_t at, const struct ptx_operand *addr, uint32_t to);
+
+// pass_fence_copy.c: whether a statement copies bytes asynchronously, by an instruction whose wrong twin is
+// left out. fence_copy_mem is its ptx_stmt_mem.
+bool fence_is_copy(const struct ptx_stmt *s);
+unsigned fence_copy_mem(const struct ptx_func *f, const struct ptx_stmt *s, struct ptx_mem mem[PTX_MAX_MEM]);
+int fence_copy(struct fence_func *k, uint32_t at);
 
 // pass_fence_local.c: finds a function's accesses of local memory. Requires that nothing has been edited.
 int fence_find_locals(struct fencing *k, uint32_t index, fence_locals *to);

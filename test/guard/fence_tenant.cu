@@ -479,6 +479,129 @@ KERNEL(bulk_size)
     own[threadIdx.x] = to + bar + shared[threadIdx.x];
 }
 
+#if __CUDA_ARCH__ >= 900
+#define INIT_BARRIER(bar)                                                           \
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(bar) : "memory");         \
+    asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory")
+#define EXPECT(bar, bytes) \
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory")
+#define WAIT(bar)                                                                                 \
+    for (unsigned done = 0; !done;)                                                               \
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared.b64 p, [%1], 0;\n"           \
+                 "selp.u32 %0, 1, 0, p;\n}"                                                       \
+                 : "=r"(done)                                                                     \
+                 : "r"(bar)                                                                       \
+                 : "memory")
+// A copy of a constant size: the number stands in the instruction.
+#define COPY(bytes, to, from, bar)                                                                          \
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], " #bytes    \
+                 ", [%2];" ::"r"(to),                                                                       \
+                 "l"(from), "r"(bar)                                                                        \
+                 : "memory")
+#else
+#define INIT_BARRIER(bar)
+#define EXPECT(bar, bytes)
+#define WAIT(bar)
+#define COPY(bytes, to, from, bar)
+#endif
+
+// What is copied begins at a multiple of 16, and of nothing more.
+KERNEL(bulk_constant)
+{
+    __shared__ __align__(16) uint32_t shared[264];
+    __shared__ uint64_t barrier;
+    unsigned to = (unsigned)__cvta_generic_to_shared(shared) + 16;
+    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
+    if (threadIdx.x == 0) {
+        INIT_BARRIER(bar);
+        EXPECT(bar, 1024);
+        COPY(1024, to, at + 16, bar);
+    }
+    __syncthreads();
+    WAIT(bar);
+    own[threadIdx.x] = shared[threadIdx.x + 4] + to + bar;
+}
+
+// All threads wait for a copy that is larger than the block's shared memory.
+KERNEL(bulk_overrun)
+{
+    __shared__ __align__(128) uint32_t shared[32];
+    __shared__ uint64_t barrier;
+    unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
+    if (threadIdx.x == 0) {
+        INIT_BARRIER(bar);
+        EXPECT(bar, at ? 32768 : 128);
+        if (at)
+            COPY(32768, to, own, bar);
+        else
+            COPY(128, to, own, bar);
+    }
+    __syncthreads();
+    WAIT(bar);
+    own[threadIdx.x] = shared[threadIdx.x] + to + bar;
+}
+
+// The destination is not a multiple of 16.
+KERNEL(bulk_skewed)
+{
+    __shared__ __align__(128) uint32_t shared[64];
+    __shared__ uint64_t barrier;
+    unsigned to = (unsigned)__cvta_generic_to_shared(shared) + (unsigned)at * 8;
+    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
+    if (threadIdx.x == 0) {
+        INIT_BARRIER(bar);
+        EXPECT(bar, 128);
+        COPY(128, to, own, bar);
+    }
+    __syncthreads();
+    WAIT(bar);
+    own[threadIdx.x] = shared[threadIdx.x] + to + bar;
+}
+
+// From shared memory, from far behind the block's own.
+KERNEL(bulk_store)
+{
+    __shared__ __align__(128) uint32_t shared[32];
+    unsigned from = (unsigned)__cvta_generic_to_shared(shared) + (unsigned)at * 16;
+    shared[threadIdx.x] = threadIdx.x;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 128;\n"
+                     "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::"l"(own + 256),
+                     "r"(from)
+                     : "memory");
+#endif
+    __syncthreads();
+    own[threadIdx.x] = shared[threadIdx.x] + from;
+}
+
+// One copy to both blocks of the cluster, and to blocks that it does not have.
+__global__ void __cluster_dims__(2) bulk_blocks(uint32_t *own, uint64_t at)
+{
+    __shared__ __align__(128) uint32_t shared[32];
+    __shared__ uint64_t barrier;
+    unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
+    if (threadIdx.x == 0) {
+        INIT_BARRIER(bar);
+        EXPECT(bar, 128);
+    }
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+    if (threadIdx.x == 0 && blockIdx.x == 0)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                     "[%0], [%1], 128, [%2], %3;" ::"r"(to),
+                     "l"(own), "r"(bar), "h"((uint16_t)(at ? 0x33 : 3))
+                     : "memory");
+    WAIT(bar);
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+#endif
+    own[256 + blockIdx.x * 32 + threadIdx.x] = shared[threadIdx.x] + to + bar;
+}
+
 KERNEL(matrix_stride)
 {
     using namespace nvcuda;
@@ -592,6 +715,48 @@ __global__ void tensor(uint32_t *own, uint64_t at, const __grid_constant__ CUten
 __global__ void tensor_box(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
 {
     load_tile(&map, own, (unsigned)at * 3584);
+}
+
+// All threads wait for the box, whose place is not a multiple of 128.
+__global__ void tensor_skewed(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
+{
+    __shared__ __align__(128) uint32_t tile[1024];
+    __shared__ uint64_t barrier;
+    unsigned to = (unsigned)__cvta_generic_to_shared(tile) + (unsigned)at * 64;
+    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x == 0) {
+        INIT_BARRIER(bar);
+        EXPECT(bar, 1024);
+        asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                     " [%0], [%1, {%2}], [%3];" ::"r"(to),
+                     "l"(&map), "r"(0), "r"(bar)
+                     : "memory");
+    }
+#endif
+    __syncthreads();
+    WAIT(bar);
+    own[threadIdx.x] = tile[threadIdx.x] + to + bar;
+}
+
+// From far behind the block's own shared memory.
+__global__ void tensor_store(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
+{
+    __shared__ __align__(128) uint32_t tile[256];
+    unsigned from = (unsigned)__cvta_generic_to_shared(tile) + (unsigned)at * (1 << 18);
+    for (int i = threadIdx.x; i < 256; i += 32)
+        tile[i] = i;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%0, {%1}], [%2];\n"
+                     "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::"l"(&map),
+                     "r"(256), "r"(from)
+                     : "memory");
+#endif
+    __syncthreads();
+    own[threadIdx.x] = tile[threadIdx.x] + from;
 }
 
 __global__ void tensor_memory(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
@@ -718,6 +883,11 @@ static const struct {
     {"surface_write", surface_write, SURFACE, ILLEGAL},
     {"bulk_size", bulk_size, INDEX, ILLEGAL},
     {"bulk_odd_size", bulk_size, SWITCH, INVALID},
+    {"bulk_constant", bulk_constant, NEIGHBOURS, ILLEGAL},
+    {"bulk_overrun", bulk_overrun, SWITCH, ILLEGAL},
+    {"bulk_skewed", bulk_skewed, SWITCH, MISALIGNED},
+    {"bulk_store", bulk_store, INDEX, ILLEGAL},
+    {"bulk_blocks", bulk_blocks, SWITCH, ILLEGAL, 2},
     {"matrix_stride", matrix_stride, INDEX, ILLEGAL},
     {"matrix_shared", matrix_shared, INDEX, ILLEGAL},
     {"cluster_write", cluster_write, INDEX, ILLEGAL, 2},
@@ -726,6 +896,8 @@ static const struct {
     {"cluster_own", cluster_own, INDEX, ILLEGAL, 2},
     {"tensor", NULL, BAD_MAP, ILLEGAL, 1, tensor},
     {"tensor_box", NULL, MAP, ILLEGAL, 1, tensor_box},
+    {"tensor_skewed", NULL, MAP, MISALIGNED, 1, tensor_skewed},
+    {"tensor_store", NULL, MAP, ILLEGAL, 1, tensor_store},
     {"tensor_memory", NULL, MAP, REFUSED, 1, tensor_memory},
     {"endless", endless, SWITCH, TIMEOUT, 1, NULL, "--fence-watchdog=1"},
     {"endless_function", endless_function, SWITCH, TIMEOUT, 1, NULL, "--fence-watchdog=1"},
