@@ -177,8 +177,8 @@ uint32_t fence_unless_guarded(struct fence_func *k, uint32_t at);
 // branches to k->leave.
 void fence_end(struct fence_func *k, uint32_t at, uint64_t what, enum kfence_kind kind, uint32_t value);
 
-// Puts code in front of an access of global or shared memory. row: its registers; number: of ptx_stmt_mem. 0 or
-// a negative code.
+// Puts code in front of an access of global or shared memory. row: its registers; number: of ptx_stmt_mem.
+// Returns 0 or a negative code.
 int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row, unsigned number);
 // Sets a register of 32 bits to an address in shared memory, with its offset.
 void fence_load_shared(struct fence_func *k, uint32_t at, const struct ptx_operand *addr, uint32_t to);
