@@ -8,6 +8,8 @@
 //                                         past moat (FENCE_DRIVER names that file), if there is one; SEED
 //                                         varies the address. Prints the error, and whether the neighbour's
 //                                         memory has changed
+//   fence_tenant mistakes COUNT SEED      runs so many wrong kernels in one context, each case in turn but
+//                                         those that need options; a right kernel computes after each
 //   fence_tenant neighbour SECONDS [FILE] computes the same over and over, compares each result, and prints
 //                                         how long a round took. FILE gets the number of rounds after each;
 //                                         the program ends when FILE is removed
@@ -1024,13 +1026,8 @@ static uint64_t aim_at(enum aim aim, uint64_t own, uint64_t seed)
     }
 }
 
-static int run(int n, bool bad, uint64_t seed)
+static void launch(int n, bool bad, uint64_t seed, uint32_t *own)
 {
-    uint32_t *own, host[64] = {0};
-    cudaDeviceSetLimit(cudaLimitStackSize, STACK);
-    cudaMalloc(&own, N * 4);
-    cudaMemset(own, 0, N * 4);
-    make_neighbour();
     enum aim aim = cases[n].aim;
     bool is_switch = aim == SWITCH || aim == INDEX || aim == DISTANCE || cases[n].with_map;
     uint64_t at = bad ? aim_at(aim, (uint64_t)own, seed) : is_switch ? 0 : (uint64_t)own + 1024;
@@ -1042,6 +1039,16 @@ static int run(int n, bool bad, uint64_t seed)
         cases[n].with_map<<<1, 32>>>(own, at, make_map(own, bad && aim == BAD_MAP));
     else
         cases[n].kernel<<<cases[n].blocks ? cases[n].blocks : 1, 32>>>(own, at);
+}
+
+static int run(int n, bool bad, uint64_t seed)
+{
+    uint32_t *own, host[64] = {0};
+    cudaDeviceSetLimit(cudaLimitStackSize, STACK);
+    cudaMalloc(&own, N * 4);
+    cudaMemset(own, 0, N * 4);
+    make_neighbour();
+    launch(n, bad, seed, own);
     int launched = cudaGetLastError(), error = cudaDeviceSynchronize();
     // The stack may be larger; the program does not learn it.
     size_t limit = 0;
@@ -1113,6 +1120,45 @@ static int compute(double seconds, const char *path)
     return e ? 5 : 0;
 }
 
+// The program must get no error: --on-error=skip.
+static int mistakes(long count, uint64_t seed)
+{
+    uint32_t *own;
+    float *a;
+    std::vector<float> first(N), now(N);
+    cudaDeviceSetLimit(cudaLimitStackSize, STACK);
+    cudaMalloc(&own, N * 4);
+    cudaMalloc(&a, N * 4);
+    make_neighbour();
+    int n = (int)(seed % CASES), wrong = n;
+    for (long i = -1; i < count; i++) {
+        cudaMemset(own, 0, N * 4);
+        while (cases[n].options)
+            n = (n + 1) % CASES;
+        wrong = n;
+        if (i >= 0) {
+            launch(n, true, mix(seed) + (uint64_t)i, own);
+            n = (n + 1) % CASES;
+        }
+        int error = cudaGetLastError();
+        error = error ? error : cudaDeviceSynchronize();
+        cudaMemset(a, 0, N * 4);
+        work<<<N / 256, 256>>>(a, N, 100);
+        int copied = cudaMemcpy(now.data(), a, N * 4, cudaMemcpyDeviceToHost);
+        if (i < 0)
+            first = now;
+        bool same = !memcmp(now.data(), first.data(), N * 4), intact = neighbour_intact();
+        if (error || copied || !same || !intact) {
+            printf("mistake %ld, %s: error %d, then %d%s%s\n", i, cases[wrong].name, error, copied,
+                   same ? "" : ", a right kernel's result HAS CHANGED",
+                   intact ? "" : ", the neighbour's memory HAS CHANGED");
+            return !intact ? 3 : 4;
+        }
+    }
+    printf("%ld mistakes\n", count);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && !strcmp(argv[1], "list")) {
@@ -1122,11 +1168,14 @@ int main(int argc, char **argv)
                    cases[i].options ? cases[i].options : "");
         return 0;
     }
+    if (argc == 4 && !strcmp(argv[1], "mistakes"))
+        return mistakes(atol(argv[2]), strtoull(argv[3], NULL, 0));
     if (argc >= 3 && !strcmp(argv[1], "neighbour"))
         return compute(atof(argv[2]), argc > 3 ? argv[3] : NULL);
     for (int i = 0; argc >= 3 && i < CASES; i++)
         if (!strcmp(argv[2], cases[i].name))
             return run(i, !strcmp(argv[1], "bad"), argc > 3 ? strtoull(argv[3], NULL, 0) : 1);
-    fprintf(stderr, "usage: fence_tenant list | good|bad CASE [SEED] | neighbour SECONDS [FILE]\n");
+    fprintf(stderr, "usage: fence_tenant list | good|bad CASE [SEED] | mistakes COUNT SEED | "
+                    "neighbour SECONDS [FILE]\n");
     return 2;
 }
