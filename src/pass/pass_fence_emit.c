@@ -330,6 +330,8 @@ static int fence_stmt(struct fence_func *k, uint32_t at)
             continue;
         else if (mem[i].extent == PTX_EXTENT_DESCRIPTOR && mem[i].addr->kind == PTX_REG)
             err = fence_descriptor(k, at, &mem[i]);
+        else if (fence_is_loose_param(&mem[i]) && (mem[i].reads || mem[i].writes))
+            err = fence_param(k, at, &mem[i]);
         else if (!fence_local(k, at, &mem[i], i, &err) && fence_wants(k, &mem[i]))
             err = rows == FENCE_ROWS ? -ENOTSUP : fence_row(k, at, &mem[i], rows++, i);
     return err;

@@ -159,6 +159,11 @@ enum { FENCE_WIDEST = 1 << 24 };  // bytes of an access
 // analysed. 0 or -ENOMEM.
 int fence_name_params(struct ptx_func *f);
 
+// Whether an access of parameters has its address in a register; puts code in front of it. 0 or a negative
+// code.
+bool fence_is_loose_param(const struct ptx_mem *mem);
+int fence_param(struct fence_func *k, uint32_t at, const struct ptx_mem *mem);
+
 // pass_fence.c: calls of malloc in a statement become calls of ours.
 void fence_redirect(struct fencing *k, struct ptx_func *f, uint32_t at);
 
@@ -191,6 +196,8 @@ int fence_copy(struct fence_func *k, uint32_t at);
 
 // pass_fence_local.c: finds a function's accesses of local memory. Requires that nothing has been edited.
 int fence_find_locals(struct fencing *k, uint32_t index, fence_locals *to);
+// Sets a register of 64 bits to an address, with its offset.
+void fence_load_address(struct fence_func *k, uint32_t at, const struct ptx_operand *addr, uint32_t to);
 // Puts code in front of an access, or none if it is certain to be right. Returns false if it is none of
 // those.
 bool fence_local(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row, int *err);

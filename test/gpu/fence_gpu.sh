@@ -144,12 +144,13 @@ one_many() {
 export -f one_many
 export tenant units
 
+# A GPU has constants in memory of the program, where stores may end well.
 missing() {  # the cases that no row has: WAY NAME ERROR OPTION
     local way
     for way in ${FENCE_WAYS:-mask check modulo}; do
         "$MOAT" --device=cpu --mode=off "$tenant" list 2>/dev/null </dev/null |
             awk -v way="$way" 'FILENAME != "-" { done[$1, $2]; next }
-                !((way, $1) in done) { print way, $1, $2, $4 }' "$cases" -
+                !((way, $1) in done) && $1 != "constant_write" { print way, $1, $2, $4 }' "$cases" -
     done
 }
 

@@ -141,6 +141,21 @@ __device__ struct {
     uint32_t first, second;
 } pairs[64];
 
+// By a generic address of constant memory.
+__constant__ uint32_t constants[64] = {1, 2, 3};
+KERNEL(constant_write)
+{
+    volatile uint32_t *p = at ? (volatile uint32_t *)constants : own + 128;
+    store(p + threadIdx.x, 9);
+    own[threadIdx.x] = constants[threadIdx.x % 4] == threadIdx.x % 4 + 1;
+}
+
+KERNEL(constant_read)
+{
+    volatile uint32_t *p = own[64] ? own + 128 : (volatile uint32_t *)constants;
+    own[threadIdx.x] = p[threadIdx.x] + ((volatile uint32_t *)(at ? at : (uint64_t)own))[threadIdx.x];
+}
+
 KERNEL(variable_write)
 {
     words[at / 4 + threadIdx.x] = 5;
@@ -768,6 +783,19 @@ __global__ void tensor_memory(uint32_t *own, uint64_t at, const __grid_constant_
     load_tile(at ? (const void *)(own + 64) : (const void *)&map, own, 0);
 }
 
+// --- parameters --------------------------------------------------------------------------------------------
+
+// By an index into a parameter, which stays in the parameters' space.
+__global__ void parameter(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
+{
+    uint64_t p = (uint64_t)&map + 4 * threadIdx.x + at * 0x4000000;
+    uint32_t v = 0;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("{\n.reg .b64 t;\ncvta.to.param.u64 t, %1;\nld.param.u32 %0, [t];\n}" : "=r"(v) : "l"(p));
+#endif
+    own[threadIdx.x] = v;
+}
+
 // --- ends --------------------------------------------------------------------------------------------------
 
 // The first thread's loop never ends; the others wait for it at a barrier.
@@ -853,6 +881,8 @@ static const struct {
     {"misaligned_vector", vector, BESIDE, MISALIGNED},
     {"misaligned_atomic", atomic, BESIDE, MISALIGNED},
     {"misaligned_generic", generic, BESIDE, MISALIGNED},
+    {"constant_write", constant_write, SWITCH, ILLEGAL},
+    {"constant_read", constant_read, NEIGHBOURS, ILLEGAL},
     {"variable_write", variable_write, DISTANCE, ILLEGAL},
     {"variable_read", variable_read, DISTANCE, ILLEGAL},
     {"variable_atomic", variable_atomic, DISTANCE, ILLEGAL},
@@ -901,6 +931,7 @@ static const struct {
     {"tensor_skewed", NULL, MAP, MISALIGNED, 1, tensor_skewed},
     {"tensor_store", NULL, MAP, ILLEGAL, 1, tensor_store},
     {"tensor_memory", NULL, MAP, REFUSED, 1, tensor_memory},
+    {"parameter", NULL, MAP, ILLEGAL, 1, parameter},
     {"endless", endless, SWITCH, TIMEOUT, 1, NULL, "--fence-watchdog=1"},
     {"endless_function", endless_function, SWITCH, TIMEOUT, 1, NULL, "--fence-watchdog=1"},
     {"trap", trap, SWITCH, FAILED},
