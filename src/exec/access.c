@@ -59,6 +59,12 @@ static bool raise_fault(struct exec_warp *w, const struct exec_insn *i, enum exe
     return false;
 }
 
+void access_misaligned(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
+                       unsigned size, bool write)
+{
+    raise_fault(w, i, EXEC_MISALIGNED_ADDRESS, lane, address, size, write, false);
+}
+
 // Returns the host address in the shared memory of another block of the cluster; NULL if out of bounds.
 static __attribute__((noinline)) char *cluster_at(const struct exec_warp *w, uint64_t at, unsigned size)
 {

@@ -79,6 +79,10 @@ char *access_host(struct exec_warp *w, const struct exec_insn *i, unsigned lane,
 char *access_atomic(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
                     unsigned size);
 
+// Raises the fault of an access whose address is not aligned as the instruction needs it.
+void access_misaligned(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
+                       unsigned size, bool write);
+
 // Copy `size` bytes, 1 to 16 and a power of two. The side in memory, aligned to `size`, is accessed at once:
 // on a GPU no thread sees half of what another one's vector access has written, and programs rely on it where
 // a flag lies beside its value, as in CUB's look-back. x86 promises it for 16 bytes where there is AVX.

@@ -9,7 +9,7 @@
 #include "exec/mbarrier.h"
 #include "exec/sched.h"
 
-enum { PIECE = 16, MAP_BYTES = 128, SWIZZLES = 4 };
+enum { PIECE = 16, MAP_BYTES = 128, SWIZZLES = 4, SHARED_ALIGN = 128 };
 
 unsigned tensor_type_bytes(enum tensor_type type)
 {
@@ -204,6 +204,22 @@ static enum ptx_type type_of(const struct tensor_map *m, uint32_t op)
     return size == 8 ? PTX_B64 : PTX_B32;
 }
 
+// Returns whether boxes of elements of the type may be reduced. Fewer types than those of atomic instructions
+// are; a GPU calls the instruction illegal for others.
+static bool may_reduce(enum atomic_op op, enum ptx_type type)
+{
+    bool half = type == PTX_F16 || type == PTX_BF16;
+    unsigned bits = ptx_type_bits(type);
+    switch (op) {
+    case ATOMIC_ADD: return half || type == PTX_F32 || type == PTX_U32 || type == PTX_S32 || type == PTX_U64;
+    case ATOMIC_MIN:
+    case ATOMIC_MAX: return half || (bits >= 32 && ptx_type_class(type) != PTX_CLASS_FLOAT);
+    case ATOMIC_INC:
+    case ATOMIC_DEC: return type == PTX_U32;
+    default: return atomic_knows(op, type);
+    }
+}
+
 // Returns false if the map is invalid or does not match the instruction.
 static bool make_box(const struct exec_warp *w, const struct tensor_lane *l, unsigned lane, struct box *b)
 {
@@ -225,7 +241,7 @@ static bool make_box(const struct exec_warp *w, const struct tensor_lane *l, uns
     b->bytes = (uint32_t)bytes;
     enum ptx_type type = type_of(&b->map, l->op);
     b->what = l->op | (uint32_t)type << ATOMIC_TYPE_SHIFT | ATOMIC_NO_RESULT | ATOMIC_GLOBAL;
-    return l->kind != TENSOR_REDUCE || atomic_knows((enum atomic_op)l->op, type);
+    return l->kind != TENSOR_REDUCE || may_reduce((enum atomic_op)l->op, type);
 }
 
 static bool copy(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b)
@@ -260,6 +276,10 @@ const struct exec_insn *tensor_copy(struct exec_warp *w, const struct exec_insn 
             return NULL;
         if (!make_box(w, l, lane, &b))
             return fault_raise(w, i, EXEC_ILLEGAL_INSTRUCTION);
+        if (b.shared % SHARED_ALIGN) {
+            access_misaligned(w, i + 1, lane, b.shared, b.bytes, l->kind == TENSOR_LOAD);
+            return NULL;
+        }
         if (l->signals)
             b.barrier = access_address(w, i + 4, lane);
         if (!(l->multicast ? copy_to_all(w, i, lane, &b) : copy(w, i, lane, &b)))

@@ -384,28 +384,71 @@ static void bad_maps(void **state)
     exec_program_free(program);
 }
 
-// A bitwise reduction of elements narrower than any atomic operation.
-static void bad_narrow_bits(void **state)
+static struct exec_fault run_typed(enum tensor_type type, uint16_t columns)
+{
+    struct tensor_map m = make(2);
+    m.type = (uint8_t)type;
+    m.stride[0] = tensor_type_bytes(type);
+    m.last[0] = (uint32_t)(COLUMNS * 4 / m.stride[0]) - 1;
+    m.box[0] = columns;
+    return run_at(&m, 0, 0, 0);
+}
+
+// A reduction of elements of a type that the hardware does not reduce.
+static void bad_reduced_types(void **state)
 {
     load(HEAD SEND("cp.reduce.async.bulk.tensor", ".and"));
-    struct tensor_map m = make(2);
-    assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_NO_FAULT);
-    m.type = TENSOR_U8;
-    m.stride[0] = 1;
-    m.box[0] = 16;
-    assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_INSTRUCTION);
+    assert_int_equal(run_typed(TENSOR_U32, 8).kind, EXEC_NO_FAULT);
+    assert_int_equal(run_typed(TENSOR_U8, 16).kind, EXEC_ILLEGAL_INSTRUCTION);
     exec_program_free(program);
+    load(HEAD SEND("cp.reduce.async.bulk.tensor", ".add"));
+    assert_int_equal(run_typed(TENSOR_F32, 8).kind, EXEC_NO_FAULT);
+    assert_int_equal(run_typed(TENSOR_U64, 4).kind, EXEC_NO_FAULT);
+    assert_int_equal(run_typed(TENSOR_F16, 8).kind, EXEC_NO_FAULT);
+    assert_int_equal(run_typed(TENSOR_F64, 4).kind, EXEC_ILLEGAL_INSTRUCTION);
+    assert_int_equal(run_typed(TENSOR_S64, 4).kind, EXEC_ILLEGAL_INSTRUCTION);
+    assert_int_equal(run_typed(TENSOR_U16, 8).kind, EXEC_ILLEGAL_INSTRUCTION);
+    exec_program_free(program);
+    load(HEAD SEND("cp.reduce.async.bulk.tensor", ".inc"));
+    assert_int_equal(run_typed(TENSOR_U32, 8).kind, EXEC_NO_FAULT);
+    assert_int_equal(run_typed(TENSOR_U64, 4).kind, EXEC_ILLEGAL_INSTRUCTION);
+    exec_program_free(program);
+    load(HEAD SEND("cp.reduce.async.bulk.tensor", ".max"));
+    assert_int_equal(run_typed(TENSOR_S64, 4).kind, EXEC_NO_FAULT);
+    assert_int_equal(run_typed(TENSOR_F32, 8).kind, EXEC_ILLEGAL_INSTRUCTION);
+    exec_program_free(program);
+}
+
+// The address in shared memory must be a multiple of 128, whatever the box and the swizzle are.
+static void bad_shared_alignment(void **state)
+{
+    static const char *const texts[] = {
+        HEAD "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile+64], "
+             "[m, {x, y}], [bar];\nret;\n}\n",
+        HEAD "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [m, {x, y}], [tile+16];\nret;\n}\n",
+    };
+    for (unsigned k = 0; k < 2; k++) {
+        load(texts[k]);
+        for (uint8_t swizzle = 0; swizzle < 4; swizzle++) {
+            struct tensor_map m = make(2);
+            m.swizzle = swizzle;
+            struct exec_fault f = run_at(&m, 0, 0, 0);
+            assert_int_equal(f.kind, EXEC_MISALIGNED_ADDRESS);
+            assert_int_equal(f.address % 128, k ? 16 : 64);
+        }
+        exec_program_free(program);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_loads),           cmocka_unit_test(good_swizzles),
-        cmocka_unit_test(good_stores),          cmocka_unit_test(good_replaced),
-        cmocka_unit_test(good_from_zeros),      cmocka_unit_test(bad_maps),
-        cmocka_unit_test(bad_narrow_bits),      cmocka_unit_test(good_columns),
-        cmocka_unit_test(bad_columns),          cmocka_unit_test(good_columns_stored),
-        cmocka_unit_test(good_fields_of_zeros),
+        cmocka_unit_test(good_loads),          cmocka_unit_test(good_swizzles),
+        cmocka_unit_test(good_stores),         cmocka_unit_test(good_replaced),
+        cmocka_unit_test(good_from_zeros),     cmocka_unit_test(bad_maps),
+        cmocka_unit_test(bad_reduced_types),   cmocka_unit_test(bad_shared_alignment),
+        cmocka_unit_test(good_columns),        cmocka_unit_test(bad_columns),
+        cmocka_unit_test(good_columns_stored), cmocka_unit_test(good_fields_of_zeros),
     };
     return cmocka_run_group_tests(tests, exec_testing_setup, NULL);
 }

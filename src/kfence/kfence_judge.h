@@ -113,10 +113,16 @@ KPRIM_FAR void kfence_judge_record(uint64_t state, uint64_t number, uint64_t kin
 KPRIM uint64_t kfence_judge_find(const struct kfence_module *m, uint64_t what, uint64_t address)
 {
     uint64_t flags = what >> 48, width = (what >> 32 & 0xffff) | what >> 56 << 16;
-    if (flags & KFENCE_GENERIC && !kprim_is_global(address))
+    // What is neither in global memory nor in a space that was looked at before is constant memory: it is read.
+    bool constant = flags & KFENCE_GENERIC && !kprim_is_global(address);
+    if (constant && !(flags & KFENCE_WRITES))
         return address;
     if (!m->state)
         return m->sink;
+    if (constant) {
+        kfence_judge_record(m->state, m->number, KFENCE_LEFT, what, address);
+        return m->sink;
+    }
     if (!kfence_judge_may(m, address, width ? width : 1)) {
         kfence_judge_record(m->state, m->number, KFENCE_LEFT, what, address);
         return m->sink;

@@ -88,7 +88,8 @@ static bool ask_stmt(const struct fencing *k, uint32_t index, const struct check
         return false;
     unsigned n = s->kind == PTX_INSN ? ptx_stmt_mem(f, s, mem) : 0;
     for (unsigned i = 0; i < n; i++)
-        if (ptx_space_is((enum ptx_space)mem[i].space) != PTX_SPACE_PARAM &&
+        if ((ptx_space_is((enum ptx_space)mem[i].space) != PTX_SPACE_PARAM ||
+             fence_is_loose_param(&mem[i])) &&
             !fence_has_row(&k->grid_words[index], at, i))
             all &= ask(p, at, i, &mem[i], asked);
     return all;

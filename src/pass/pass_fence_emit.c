@@ -44,6 +44,7 @@ uint32_t fence_alignment(const struct ptx_mem *mem)
     switch (mem->extent) {
     case PTX_EXTENT_ROWS: return 16;
     case PTX_EXTENT_COUNTED: n = n ? n : 16; break;  // a bulk copy; for cp.async, the most it writes
+    case PTX_EXTENT_TENSOR: return fence_is_shared(mem) ? 128 : 1;
     case PTX_EXTENT_PLAIN: break;
     default: return 1;
     }
@@ -122,9 +123,8 @@ static void compare(struct fence_func *k, uint32_t at, uint32_t to, int64_t offs
 
 // --- shared memory -----------------------------------------------------------------------------------------
 
-// Sets a register of 32 bits to the address with its offset. What does not fit into 32 bits is as bad as the
-// largest address.
-static void load_shared(struct fence_func *k, uint32_t at, const struct ptx_operand *addr, uint32_t to)
+// What does not fit into 32 bits is as bad as the largest address.
+void fence_load_shared(struct fence_func *k, uint32_t at, const struct ptx_operand *addr, uint32_t to)
 {
     bool wide =
         addr->sub == PTX_BASE_REG && ptx_type_bits((enum ptx_type)ptx_reg_var(k->f, addr->id)->type) == 64;
@@ -166,6 +166,28 @@ static void compare_cluster(struct fence_func *k, uint32_t at, struct ptx_operan
            edit_reg(k->bits), edit_reg(k->high), edit_reg(k->bad), edit_reg(k->own));
 }
 
+// A copy with such an address is left out. %0: what, %1: set if the address is not aligned.
+static void leave_shared(struct fence_func *k, uint32_t at, uint64_t what, uint32_t align, unsigned row)
+{
+    uint64_t outside = what | KFENCE_WHAT(0, 0, KFENCE_KIND(KFENCE_OUT_OF_SHARED)),
+             skewed = what | KFENCE_WHAT(0, 0, KFENCE_KIND(KFENCE_MISALIGNED));
+    BEFORE(k, at, "and.b32 %0, %1, %2;\nsetp.ne.u32 %3, %0, 0;\nmov.u64 %4, %5;\n@%3 mov.u64 %4, %6;",
+           edit_reg(k->bits), edit_reg(k->narrow[row]), edit_imm((int64_t)align - 1), edit_reg(k->bad),
+           edit_reg(k->what), edit_imm((int64_t)outside), edit_imm((int64_t)skewed));
+    BEFORE(k, at, "cvt.u64.u32 %0, %1;\ncall %2, (%3, %0);\nbra %4;", edit_reg(k->to[row]),
+           edit_reg(k->narrow[row]), edit_sym(k->k->note), edit_reg(k->what), edit_sym(k->leave));
+}
+
+// The access is made at the address in k->low.
+static void redirect_shared(struct fence_func *k, uint32_t at, uint64_t what, unsigned row)
+{
+    fence_save(k, at);
+    BEFORE(k, at, "mov.u64 %0, %1;\ncvt.u64.u32 %2, %3;\ncall %4, (%0, %2);\nmov.u32 %3, %5;",
+           edit_reg(k->what), edit_imm((int64_t)what), edit_reg(k->to[row]), edit_reg(k->narrow[row]),
+           edit_sym(k->k->shared), edit_reg(k->low));
+    fence_restore(k, at);
+}
+
 // The address is compared with the bytes of shared memory that the block has; one outside becomes the last
 // one at which the access fits.
 static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row)
@@ -175,7 +197,7 @@ static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem 
     int err = new_site(k, at, mem, &width, &site);
     if (err)
         return err;
-    load_shared(k, at, mem->addr, to);
+    fence_load_shared(k, at, mem->addr, to);
     uint32_t inside = edit_new_label(k->k->all.c->edit);
     struct ptx_operand bytes = fence_is_wide(mem) ? edit_reg(k->size) : edit_imm(width);
     bool cluster = ptx_space_is((enum ptx_space)mem->space) == PTX_SPACE_SHARED_CLUSTER;
@@ -185,11 +207,11 @@ static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem 
                edit_reg(k->high), edit_reg(k->bad), edit_imm(mem->lanes), edit_reg(k->bits));
     decide(k, at, s);
     BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(inside));
-    fence_save(k, at);
-    BEFORE(k, at, "mov.u64 %0, %1;\ncvt.u64.u32 %2, %3;\ncall %4, (%0, %2);\nmov.u32 %3, %5;",
-           edit_reg(k->what), edit_imm((int64_t)KFENCE_WHAT(site, width, fence_flags(mem, align))),
-           edit_reg(k->to[row]), edit_reg(to), edit_sym(k->k->shared), edit_reg(k->low));
-    fence_restore(k, at);
+    uint64_t what = KFENCE_WHAT(site, width, fence_flags(mem, align));
+    if (k->leave != PTX_NONE)
+        leave_shared(k, at, what, align, row);
+    else
+        redirect_shared(k, at, what, row);
     edit_place_label(k->k->all.c->edit, at, inside);
     struct ptx_operand address = edit_addr(to, 0);
     address.unified = mem->addr->unified;
@@ -199,8 +221,7 @@ static int fence_shared(struct fence_func *k, uint32_t at, const struct ptx_mem 
 
 // --- global memory -----------------------------------------------------------------------------------------
 
-static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row,
-                     unsigned number)
+int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row, unsigned number)
 {
     while (k->plan && k->next < k->plan->len && k->plan->items[k->next].stmt < at)
         k->next++;
@@ -217,7 +238,8 @@ static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *me
         return err;
     unsigned flags = fence_flags(mem, align);
     int64_t offset = load_pointer(k, at, mem->addr, to);
-    const struct fence_variable *v = fence_variable_at(k, at, number);
+    bool wide = fence_is_wide(mem);
+    const struct fence_variable *v = wide ? NULL : fence_variable_at(k, at, number);
     uint32_t inside = edit_new_label(k->k->all.c->edit);
     bool shared = v && v->shared;
     if (shared && k->f->stmts[at].guard != PTX_NONE)
@@ -226,7 +248,6 @@ static int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *me
         fence_look_shared(k, at, to, offset, align, width, inside);
     else
         compare(k, at, to, offset, align, v ? v->sym : PTX_NONE, width);
-    bool wide = fence_is_wide(mem);
     uint64_t what = wide ? KFENCE_WHAT(site, 0, flags | KFENCE_WIDE) : KFENCE_WHAT(site, width, flags);
     if (!shared)
         BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(inside));
@@ -265,9 +286,13 @@ uint32_t fence_unless_guarded(struct fence_func *k, uint32_t at)
 
 void fence_end(struct fence_func *k, uint32_t at, uint64_t what, enum kfence_kind kind, uint32_t value)
 {
-    BEFORE(k, at, "mov.u64 %0, %1;\ncall %2, (%0, %3);\nexit;", edit_reg(k->what),
+    BEFORE(k, at, "mov.u64 %0, %1;\ncall %2, (%0, %3);", edit_reg(k->what),
            edit_imm((int64_t)(what | KFENCE_WHAT(0, 0, KFENCE_KIND(kind)))), edit_sym(k->k->note),
            edit_reg(value));
+    if (k->leave == PTX_NONE)
+        edit_before(k->k->all.c->edit, at, "exit;");
+    else
+        BEFORE(k, at, "bra %0;", edit_sym(k->leave));
 }
 
 // The instruction would end the context, with everyone in it, or cannot be fenced.
@@ -304,6 +329,8 @@ static int fence_stmt(struct fence_func *k, uint32_t at)
         err = fence_loop(k, at);
     if (!err)
         err = fence_object(k, at);
+    if (!err && fence_is_copy(s))
+        return fence_copy(k, at);
     unsigned n = ptx_stmt_mem(k->f, s, mem), rows = 0, covered = 0;
     for (unsigned i = 0; i < n; i++)
         covered += is_covered(k, at, i);
@@ -314,6 +341,8 @@ static int fence_stmt(struct fence_func *k, uint32_t at)
             continue;
         else if (mem[i].extent == PTX_EXTENT_DESCRIPTOR && mem[i].addr->kind == PTX_REG)
             err = fence_descriptor(k, at, &mem[i]);
+        else if (fence_is_loose_param(&mem[i]) && (mem[i].reads || mem[i].writes))
+            err = fence_param(k, at, &mem[i]);
         else if (!fence_local(k, at, &mem[i], i, &err) && fence_wants(k, &mem[i]))
             err = rows == FENCE_ROWS ? -ENOTSUP : fence_row(k, at, &mem[i], rows++, i);
     return err;
@@ -365,7 +394,9 @@ int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fe
                            .saved = &all->saved[index],
                            .deep = all->deep[index],
                            .frame = PTX_NONE,
-                           .kept = PTX_NONE};
+                           .kept = PTX_NONE,
+                           .leave = PTX_NONE,
+                           .ends = PTX_NONE};
     k.site = (struct check_func){.k = &all->all, .f = k.f, .name = c->result->funcs[index].name};
     edit_func(c->edit, k.f);
     registers(&k);

@@ -114,8 +114,7 @@ int fence_find_locals(struct fencing *k, uint32_t index, fence_locals *to)
 
 // --- code --------------------------------------------------------------------------------------------------
 
-// Sets a register of 64 bits to the address with its offset.
-static void load_address(struct fence_func *k, uint32_t at, const struct ptx_operand *addr, uint32_t to)
+void fence_load_address(struct fence_func *k, uint32_t at, const struct ptx_operand *addr, uint32_t to)
 {
     if (addr->sub == PTX_BASE_SYM)
         BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(to), edit_sym_at(addr->id, addr->value));
@@ -184,7 +183,7 @@ static int emit(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, co
     int err = fence_site(k, at, &site);
     uint32_t inside = fence_unless_guarded(k, at), aligned = edit_new_label(e);
     uint64_t what = KFENCE_WHAT(site, width, fence_flags(mem, align));
-    load_address(k, at, mem->addr, to);
+    fence_load_address(k, at, mem->addr, to);
     if (!l->aligned) {
         BEFORE(k, at, "cvt.u32.u64 %0, %1;\nand.b32 %0, %0, %2;\nsetp.eq.b32 %3, %0, 0;\n@%3 bra %4;",
                edit_reg(k->low), edit_reg(to), edit_imm((int64_t)align - 1), edit_reg(k->bad),

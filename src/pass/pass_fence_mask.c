@@ -177,7 +177,7 @@ static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const
 static int plan_stmt(struct planning *p, uint32_t at)
 {
     struct ptx_mem mem[PTX_MAX_MEM];
-    unsigned n = ptx_stmt_mem(p->f, &p->f->stmts[at], mem);
+    unsigned n = fence_is_copy(&p->f->stmts[at]) ? 0 : ptx_stmt_mem(p->f, &p->f->stmts[at], mem);
     int err = 0;
     for (unsigned i = 0; i < n && !err; i++) {
         struct fence_masked m;

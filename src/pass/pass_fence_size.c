@@ -23,12 +23,14 @@ static void load(struct fence_func *k, uint32_t at, const struct ptx_operand *fr
         BEFORE(k, at, "mov.b32 %0, %1;", edit_reg(k->size), edit_reg(from->id));
 }
 
-// Ends the thread if k->bad is set.
+// Ends the thread if k->bad is set; one that copies, when the bytes have been completed.
 static void end_if_bad(struct fence_func *k, uint32_t at, uint32_t site, enum kfence_kind kind)
 {
     uint32_t good = edit_new_label(k->k->all.c->edit);
     BEFORE(k, at, "@!%0 bra %1;\ncvt.u64.u32 %2, %3;", edit_reg(k->bad), edit_sym(good), edit_reg(k->to[0]),
            edit_reg(k->size));
+    if (k->ends != PTX_NONE)
+        BEFORE(k, at, "setp.eq.b32 %0, 0, 0;", edit_reg(k->ends));
     fence_end(k, at, KFENCE_WHAT(site, 0, KFENCE_READS), kind, k->to[0]);
     edit_place_label(k->k->all.c->edit, at, good);
 }

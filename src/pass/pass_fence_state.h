@@ -157,6 +157,8 @@ struct fence_func {
     uint32_t last[2];  // the texture and the surface that were found last; 0: the function has none
     uint32_t size;     // bytes of the access that fence_size has looked at
     uint32_t own_size, wide[2], at_kept;
+    uint32_t leave;          // label to which a copy that is wrong branches; PTX_NONE: the statement is none
+    uint32_t ends;           // predicate: whether the thread ends there; PTX_NONE: it goes on
     uint32_t start, rounds;  // for loops: when the function began; 0: it has none
 };
 enum { FENCE_WIDEST = 1 << 24 };  // bytes of an access
@@ -164,6 +166,11 @@ enum { FENCE_WIDEST = 1 << 24 };  // bytes of an access
 // pass_fence_params.c: has a kernel load its parameters by their names. Requires that nothing has been
 // analysed. 0 or -ENOMEM.
 int fence_name_params(struct ptx_func *f);
+
+// Whether an access of parameters has its address in a register; puts code in front of it. 0 or a negative
+// code.
+bool fence_is_loose_param(const struct ptx_mem *mem);
+int fence_param(struct fence_func *k, uint32_t at, const struct ptx_mem *mem);
 
 // pass_fence.c: calls of malloc in a statement become calls of ours.
 void fence_redirect(struct fencing *k, struct ptx_func *f, uint32_t at);
@@ -188,11 +195,26 @@ void fence_load_bounds(struct fence_func *k, bool entry, uint32_t at);
 int fence_site(struct fence_func *k, uint32_t at, uint32_t *site);
 // Jumps over what follows, to the label that it returns, if the statement's guard is false.
 uint32_t fence_unless_guarded(struct fence_func *k, uint32_t at);
-// Records `what` (KFENCE_WHAT) with the register `value`, of 64 bits but not k->what, and ends the thread.
+// Records `what` (KFENCE_WHAT) with the register `value`, of 64 bits but not k->what, and ends the thread, or
+// branches to k->leave.
 void fence_end(struct fence_func *k, uint32_t at, uint64_t what, enum kfence_kind kind, uint32_t value);
+
+// Puts code in front of an access of global or shared memory. row: its registers; number: of ptx_stmt_mem.
+// Returns 0 or a negative code.
+int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row, unsigned number);
+// Sets a register of 32 bits to an address in shared memory, with its offset.
+void fence_load_shared(struct fence_func *k, uint32_t at, const struct ptx_operand *addr, uint32_t to);
+
+// pass_fence_copy.c: whether a statement copies bytes asynchronously, by an instruction whose wrong twin is
+// left out. fence_copy_mem is its ptx_stmt_mem.
+bool fence_is_copy(const struct ptx_stmt *s);
+unsigned fence_copy_mem(const struct ptx_func *f, const struct ptx_stmt *s, struct ptx_mem mem[PTX_MAX_MEM]);
+int fence_copy(struct fence_func *k, uint32_t at);
 
 // pass_fence_local.c: finds a function's accesses of local memory. Requires that nothing has been edited.
 int fence_find_locals(struct fencing *k, uint32_t index, fence_locals *to);
+// Sets a register of 64 bits to an address, with its offset.
+void fence_load_address(struct fence_func *k, uint32_t at, const struct ptx_operand *addr, uint32_t to);
 // Puts code in front of an access, or none if it is certain to be right. Returns false if it is none of
 // those.
 bool fence_local(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsigned row, int *err);

@@ -189,21 +189,33 @@ void edit_change_at(struct edit *e, uint64_t key, uint32_t first, uint32_t count
         edit_fail(e, -ENOMEM);
 }
 
-// Puts a statement before the statement `at`.
-static void place(struct edit *e, uint32_t at, struct ptx_stmt s)
+static void place_at(struct edit *e, uint64_t key, struct ptx_stmt s)
 {
     if (e->error)
         return;
     if (vec_push(&e->made, s))
         edit_fail(e, -ENOMEM);
     else
-        edit_change_at(e, 4 * (uint64_t)at + EDIT_KEY_BEFORE, (uint32_t)e->made.len - 1, 1);
+        edit_change_at(e, key, (uint32_t)e->made.len - 1, 1);
+}
+
+// Puts a statement before the statement `at`.
+static void place(struct edit *e, uint32_t at, struct ptx_stmt s)
+{
+    place_at(e, 4 * (uint64_t)at + EDIT_KEY_BEFORE, s);
 }
 
 void edit_place_label(struct edit *e, uint32_t stmt, uint32_t label)
 {
     assert(e->f && stmt <= e->f->nstmts);
     place(e, stmt, (struct ptx_stmt){.kind = PTX_LABEL, .pos = PTX_NONE, .guard = PTX_NONE, .sym = label});
+}
+
+void edit_place_label_after(struct edit *e, uint32_t stmt, uint32_t label)
+{
+    assert(e->f && stmt < e->f->nstmts);
+    place_at(e, 4 * (uint64_t)stmt + EDIT_KEY_AFTER,
+             (struct ptx_stmt){.kind = PTX_LABEL, .pos = PTX_NONE, .guard = PTX_NONE, .sym = label});
 }
 
 uint32_t edit_new_local(struct edit *e, uint32_t bytes)

@@ -113,8 +113,9 @@ uint32_t edit_new_reg(struct edit *e, enum ptx_type type);
 uint32_t edit_new_regs(struct edit *e, enum ptx_type type, uint32_t n);  // returns the first of n in a row
 // Declares an array of bytes in local memory, aligned to 8 bytes. Returns its symbol.
 uint32_t edit_new_local(struct edit *e, uint32_t bytes);
-uint32_t edit_new_label(struct edit *e);  // returns a symbol; edit_place_label, or "%0:" in a text, places it
-void edit_place_label(struct edit *e, uint32_t stmt, uint32_t label);  // before the statement
+uint32_t edit_new_label(struct edit *e);  // returns a symbol; edit_place_label places it
+void edit_place_label(struct edit *e, uint32_t stmt, uint32_t label);        // before the statement
+void edit_place_label_after(struct edit *e, uint32_t stmt, uint32_t label);  // behind it
 
 enum edit_place { EDIT_ENTRY, EDIT_BEFORE, EDIT_AFTER };
 

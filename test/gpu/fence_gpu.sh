@@ -70,9 +70,22 @@ fi
 units_begin fence
 cases=$units/cases
 : >>"$cases"
+many=$units/many
+: >>"$many"
 tenant=$units/fence_tenant
-[ -x "$tenant" ] || nvcc -std=c++17 -O3 -gencode arch=compute_90,code=compute_90 -o "$tenant" \
-    test/guard/fence_tenant.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+compile() {  # compile NAME: that of test/guard/NAME.cu
+    local with=()
+    [ "$DEVICE" = gpu ] || with=(-cudart shared -L"$BUILD/lib/moat")
+    [ -x "$units/$1" ] || nvcc -std=c++17 -O3 -gencode arch=compute_90,code=compute_90 \
+        ${with[@]+"${with[@]}"} -o "$units/$1" "test/guard/$1.cu" >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+}
+compile fence_tenant
+if [ "$DEVICE" = cpu ]; then
+    tenant=$T/tenant
+    printf '#!/bin/bash\nexec %q --device=cpu --mode=off --log-file=/dev/null %q "$@"\n' "$MOAT" \
+        "$units/fence_tenant" >"$tenant"
+    chmod +x "$tenant"
+fi
 mps_passed=0 mps_failed=0
 note() {  # note STATUS TEXT
     if [ "$1" = 0 ]; then
@@ -110,19 +123,40 @@ one_case() {
     fi
 }
 export -f one_case
-export tenant
+# one_many WAY NAME COUNT: a line for the file of many mistakes: WAY NAME pass COUNT, or fail and why. NAME is
+# random.SEED or written.SEED.
+one_many() {
+    local file=$FENCE_T/many.$1.$2 status errors contained program=$units/fence_mistakes verb=bad
+    [[ $2 == random.* ]] || program=$units/fence_tenant verb=mistakes
+    FENCE_DRIVER='' timeout 60 "$MOAT" --device="$DEVICE" --mode="${FENCE_MODE:-fence}" --fence="$1" \
+        --on-error=skip --error-exitcode=0 --log-file="$file.log" "$program" $verb "$3" "${2#*.}" \
+        >"$file.out" 2>&1 </dev/null
+    status=$?
+    errors=$(grep -c 'ERROR: moat' "$file.log" 2>/dev/null)
+    contained=$(grep -Ec 'note: (contained|refused)' "$file.log" 2>/dev/null)
+    if [ $status = 0 ] && [ "${errors:-0}" -gt 0 ] && [ "$errors" = "$contained" ]; then
+        echo "$1 $2 pass $3"
+    else
+        echo "$1 $2 fail: status $status: $(tail -n 1 "$file.out") ${errors:-0} errors," \
+            "${contained:-0} contained or refused"
+    fi
+}
+export -f one_many
+export tenant units
 
+# A GPU has constants in memory of the program, where stores may end well.
 missing() {  # the cases that no row has: WAY NAME ERROR OPTION
     local way
     for way in ${FENCE_WAYS:-mask check modulo}; do
         "$MOAT" --device=cpu --mode=off "$tenant" list 2>/dev/null </dev/null |
             awk -v way="$way" 'FILENAME != "-" { done[$1, $2]; next }
-                !((way, $1) in done) { print way, $1, $2, $4 }' "$cases" -
+                !((way, $1) in done) && $1 != "constant_write" { print way, $1, $2, $4 }' "$cases" -
     done
 }
 
 mps() {
     local way
+    [ -z "$server" ] || server_end
     server_start
     note $? 'no MPS server could be started: nvidia-cuda-mps-control -d'
     timeout 60 "$tenant" neighbour 1 >"$T/n1" 2>&1
@@ -145,7 +179,11 @@ mps() {
         note $? "mps: the last neighbours: $neighbours_said"
         echo "mps, $(wc -l <"$cases") wrong kernels, $servers servers; the last neighbours: $neighbours_said"
     fi
-    [ "$(units_rest)" -gt 12 ] || return
+    without_fence
+}
+
+without_fence() {
+    [ "$(units_rest)" -gt 12 ] && [ "$DEVICE" = gpu ] && [ "$unfenced" = 'not run' ] || return
     neighbours_start
     note $? "mps: the neighbours of a kernel without a fence do not compute: $(cat "$T/n1"); $(cat "$T/n2")"
     timeout 30 "$tenant" bad write >"$T/out" 2>&1 </dev/null
@@ -156,24 +194,66 @@ mps() {
     echo "mps, without a fence: $unfenced"
 }
 
-[ $# -gt 0 ] || set -- suite mps
+missing_many() {  # the processes that no row has: WAY NAME COUNT
+    local way seed
+    for way in ${FENCE_WAYS:-mask check modulo}; do
+        for seed in 1 2 3 4 5 6; do
+            echo "$way random.$seed ${FENCE_RANDOM:-60}"
+            [ $seed -gt 2 ] || echo "$way written.$seed ${FENCE_WRITTEN:-150}"
+        done
+    done | awk 'FILENAME != "-" { done[$1, $2]; next } !(($1, $2) in done)' "$many" -
+}
+
+many() {
+    local way
+    compile fence_mistakes
+    [ -n "$server" ] || server_start
+    note $? 'no MPS server could be started: nvidia-cuda-mps-control -d'
+    for way in ${FENCE_WAYS:-mask check modulo}; do
+        one_many "$way" random.0 1 >/dev/null &
+        one_many "$way" written.0 1 >/dev/null &
+    done
+    wait
+    missing_many >"$T/missing"
+    if [ -s "$T/missing" ] && [ "$(units_rest)" -gt 20 ]; then
+        neighbours_start
+        note $? "many: the neighbours do not compute: $(cat "$T/n1"); $(cat "$T/n2")"
+        [ $mps_failed = 0 ] || return
+        beside "${FENCE_JOBS:-6}" "$T/missing" "$many" one_many
+        note $? "many: new neighbours do not compute: $(cat "$T/n1"); $(cat "$T/n2")"
+        neighbours_end
+        note $? "many: the last neighbours: $neighbours_said"
+        echo "many mistakes, $(wc -l <"$many") processes; the last neighbours: $neighbours_said"
+    fi
+    without_fence
+}
+
+mistakes() {  # mistakes WAY random|written: those of rows that passed
+    awk -v way="$1" -v kind="$2." '$1 == way && index($2, kind) == 1 && $3 == "pass" { n += $4 }
+        END { print n + 0 }' "$many"
+}
+
+[ $# -gt 0 ] || set -- suite mps many
 unfenced='not run'
 for part; do
     case $part in
     suite) suite; units_end ;;
     mps) mps ;;
+    many) many ;;
     *) echo "fence_gpu.sh: there is no part $part" >&2; exit 2 ;;
     esac
 done
 passed=${passed:-0} failed=${failed:-0} left=${left:-0}
-grep ' fail: ' "$cases" | sed 's/^/FAIL mps, /'
-wrong=$(grep -c ' fail: ' "$cases")
-failed=$((failed + mps_failed + wrong)) passed=$((passed + mps_passed + $(grep -c ' pass$' "$cases")))
+cat "$cases" "$many" >"$T/rows"
+grep ' fail: ' "$T/rows" | sed 's/^/FAIL mps, /'
+wrong=$(grep -c ' fail: ' "$T/rows")
+failed=$((failed + mps_failed + wrong)) passed=$((passed + mps_passed + $(grep -c ' pass' "$T/rows")))
 if [ -n "${SECTION:-}" ]; then
     {
         case $* in
         suite) echo '## The suite under --mode=fence on a GPU' ;;
         mps) echo '## Wrong kernels beside neighbours under MPS' ;;
+        many) echo '## A thousand mistakes beside neighbours under MPS' ;;
         *) echo '## The fence on a GPU' ;;
         esac
         echo
@@ -193,11 +273,27 @@ if [ -n "${SECTION:-}" ]; then
                     "$(grep -c "^$way " "$T/missing") |"
             done
             echo
-            if grep -q ' fail: its neighbours ended' "$cases" || [ -s "$T/notes" ]; then
+        fi
+        if [[ " $* " == *' many '* ]]; then
+            echo "Many mistakes in each of few fenced processes, whose contexts stay usable, beside such" \
+                "neighbours, ${FENCE_JOBS:-6} processes at a time:"
+            echo
+            echo '| way | random mistakes | those of hand-written kernels | processes | failed | not run |'
+            echo '| --- | ---: | ---: | ---: | ---: | ---: |'
+            missing_many >"$T/missing"
+            for way in ${FENCE_WAYS:-mask check modulo}; do
+                echo "| $way | $(mistakes "$way" random) | $(mistakes "$way" written) |" \
+                    "$(grep -c "^$way " "$many") | $(grep -c "^$way .* fail: " "$many") |" \
+                    "$(grep -c "^$way " "$T/missing") |"
+            done
+            echo
+        fi
+        if [[ " $* " == *' m'* ]]; then
+            if grep -q ' fail: its neighbours ended' "$T/rows" || [ -s "$T/notes" ]; then
                 sed 's/^FAIL /- /' "$T/notes" 2>/dev/null
-                sed -n 's/^\(.*\) fail: \(its neighbours ended: .*\) (itself: .*/- \1: \2/p' "$cases"
+                sed -n 's/^\(.*\) fail: \(its neighbours ended: .*\) (itself: .*/- \1: \2/p' "$T/rows"
             else
-                echo 'No neighbour failed.'
+                echo 'No neighbour failed, and all their results were the same, bit for bit.'
             fi
             echo "One wild write without a fence, and its neighbours: $unfenced."
         fi

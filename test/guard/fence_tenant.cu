@@ -8,6 +8,8 @@
 //                                         past moat (FENCE_DRIVER names that file), if there is one; SEED
 //                                         varies the address. Prints the error, and whether the neighbour's
 //                                         memory has changed
+//   fence_tenant mistakes COUNT SEED      runs so many wrong kernels in one context, each case in turn but
+//                                         those that need options; a right kernel computes after each
 //   fence_tenant neighbour SECONDS [FILE] computes the same over and over, compares each result, and prints
 //                                         how long a round took. FILE gets the number of rounds after each;
 //                                         the program ends when FILE is removed
@@ -138,6 +140,21 @@ __device__ uint32_t words[64];
 __device__ struct {
     uint32_t first, second;
 } pairs[64];
+
+// By a generic address of constant memory.
+__constant__ uint32_t constants[64] = {1, 2, 3};
+KERNEL(constant_write)
+{
+    volatile uint32_t *p = at ? (volatile uint32_t *)constants : own + 128;
+    store(p + threadIdx.x, 9);
+    own[threadIdx.x] = constants[threadIdx.x % 4] == threadIdx.x % 4 + 1;
+}
+
+KERNEL(constant_read)
+{
+    volatile uint32_t *p = own[64] ? own + 128 : (volatile uint32_t *)constants;
+    own[threadIdx.x] = p[threadIdx.x] + ((volatile uint32_t *)(at ? at : (uint64_t)own))[threadIdx.x];
+}
 
 KERNEL(variable_write)
 {
@@ -479,6 +496,129 @@ KERNEL(bulk_size)
     own[threadIdx.x] = to + bar + shared[threadIdx.x];
 }
 
+#if __CUDA_ARCH__ >= 900
+#define INIT_BARRIER(bar)                                                           \
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(bar) : "memory");         \
+    asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory")
+#define EXPECT(bar, bytes) \
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory")
+#define WAIT(bar)                                                                                 \
+    for (unsigned done = 0; !done;)                                                               \
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared.b64 p, [%1], 0;\n"           \
+                 "selp.u32 %0, 1, 0, p;\n}"                                                       \
+                 : "=r"(done)                                                                     \
+                 : "r"(bar)                                                                       \
+                 : "memory")
+// A copy of a constant size: the number stands in the instruction.
+#define COPY(bytes, to, from, bar)                                                                          \
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], " #bytes    \
+                 ", [%2];" ::"r"(to),                                                                       \
+                 "l"(from), "r"(bar)                                                                        \
+                 : "memory")
+#else
+#define INIT_BARRIER(bar)
+#define EXPECT(bar, bytes)
+#define WAIT(bar)
+#define COPY(bytes, to, from, bar)
+#endif
+
+// What is copied begins at a multiple of 16, and of nothing more.
+KERNEL(bulk_constant)
+{
+    __shared__ __align__(16) uint32_t shared[264];
+    __shared__ uint64_t barrier;
+    unsigned to = (unsigned)__cvta_generic_to_shared(shared) + 16;
+    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
+    if (threadIdx.x == 0) {
+        INIT_BARRIER(bar);
+        EXPECT(bar, 1024);
+        COPY(1024, to, at + 16, bar);
+    }
+    __syncthreads();
+    WAIT(bar);
+    own[threadIdx.x] = shared[threadIdx.x + 4] + to + bar;
+}
+
+// All threads wait for a copy that is larger than the block's shared memory.
+KERNEL(bulk_overrun)
+{
+    __shared__ __align__(128) uint32_t shared[32];
+    __shared__ uint64_t barrier;
+    unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
+    if (threadIdx.x == 0) {
+        INIT_BARRIER(bar);
+        EXPECT(bar, at ? 32768 : 128);
+        if (at)
+            COPY(32768, to, own, bar);
+        else
+            COPY(128, to, own, bar);
+    }
+    __syncthreads();
+    WAIT(bar);
+    own[threadIdx.x] = shared[threadIdx.x] + to + bar;
+}
+
+// The destination is not a multiple of 16.
+KERNEL(bulk_skewed)
+{
+    __shared__ __align__(128) uint32_t shared[64];
+    __shared__ uint64_t barrier;
+    unsigned to = (unsigned)__cvta_generic_to_shared(shared) + (unsigned)at * 8;
+    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
+    if (threadIdx.x == 0) {
+        INIT_BARRIER(bar);
+        EXPECT(bar, 128);
+        COPY(128, to, own, bar);
+    }
+    __syncthreads();
+    WAIT(bar);
+    own[threadIdx.x] = shared[threadIdx.x] + to + bar;
+}
+
+// From shared memory, from far behind the block's own.
+KERNEL(bulk_store)
+{
+    __shared__ __align__(128) uint32_t shared[32];
+    unsigned from = (unsigned)__cvta_generic_to_shared(shared) + (unsigned)at * 16;
+    shared[threadIdx.x] = threadIdx.x;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 128;\n"
+                     "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::"l"(own + 256),
+                     "r"(from)
+                     : "memory");
+#endif
+    __syncthreads();
+    own[threadIdx.x] = shared[threadIdx.x] + from;
+}
+
+// One copy to both blocks of the cluster, and to blocks that it does not have.
+__global__ void __cluster_dims__(2) bulk_blocks(uint32_t *own, uint64_t at)
+{
+    __shared__ __align__(128) uint32_t shared[32];
+    __shared__ uint64_t barrier;
+    unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
+    if (threadIdx.x == 0) {
+        INIT_BARRIER(bar);
+        EXPECT(bar, 128);
+    }
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+    if (threadIdx.x == 0 && blockIdx.x == 0)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                     "[%0], [%1], 128, [%2], %3;" ::"r"(to),
+                     "l"(own), "r"(bar), "h"((uint16_t)(at ? 0x33 : 3))
+                     : "memory");
+    WAIT(bar);
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+#endif
+    own[256 + blockIdx.x * 32 + threadIdx.x] = shared[threadIdx.x] + to + bar;
+}
+
 KERNEL(matrix_stride)
 {
     using namespace nvcuda;
@@ -594,11 +734,66 @@ __global__ void tensor_box(uint32_t *own, uint64_t at, const __grid_constant__ C
     load_tile(&map, own, (unsigned)at * 3584);
 }
 
+// All threads wait for the box, whose place is not a multiple of 128.
+__global__ void tensor_skewed(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
+{
+    __shared__ __align__(128) uint32_t tile[1024];
+    __shared__ uint64_t barrier;
+    unsigned to = (unsigned)__cvta_generic_to_shared(tile) + (unsigned)at * 64;
+    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x == 0) {
+        INIT_BARRIER(bar);
+        EXPECT(bar, 1024);
+        asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                     " [%0], [%1, {%2}], [%3];" ::"r"(to),
+                     "l"(&map), "r"(0), "r"(bar)
+                     : "memory");
+    }
+#endif
+    __syncthreads();
+    WAIT(bar);
+    own[threadIdx.x] = tile[threadIdx.x] + to + bar;
+}
+
+// From far behind the block's own shared memory.
+__global__ void tensor_store(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
+{
+    __shared__ __align__(128) uint32_t tile[256];
+    unsigned from = (unsigned)__cvta_generic_to_shared(tile) + (unsigned)at * (1 << 18);
+    for (int i = threadIdx.x; i < 256; i += 32)
+        tile[i] = i;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%0, {%1}], [%2];\n"
+                     "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::"l"(&map),
+                     "r"(256), "r"(from)
+                     : "memory");
+#endif
+    __syncthreads();
+    own[threadIdx.x] = tile[threadIdx.x] + from;
+}
+
 __global__ void tensor_memory(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
 {
     if (at)
         memcpy(own + 64, &map, sizeof map);
     load_tile(at ? (const void *)(own + 64) : (const void *)&map, own, 0);
+}
+
+// --- parameters --------------------------------------------------------------------------------------------
+
+// By an index into a parameter, which stays in the parameters' space.
+__global__ void parameter(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
+{
+    uint64_t p = (uint64_t)&map + 4 * threadIdx.x + at * 0x4000000;
+    uint32_t v = 0;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("{\n.reg .b64 t;\ncvta.to.param.u64 t, %1;\nld.param.u32 %0, [t];\n}" : "=r"(v) : "l"(p));
+#endif
+    own[threadIdx.x] = v;
 }
 
 // --- ends --------------------------------------------------------------------------------------------------
@@ -686,6 +881,8 @@ static const struct {
     {"misaligned_vector", vector, BESIDE, MISALIGNED},
     {"misaligned_atomic", atomic, BESIDE, MISALIGNED},
     {"misaligned_generic", generic, BESIDE, MISALIGNED},
+    {"constant_write", constant_write, SWITCH, ILLEGAL},
+    {"constant_read", constant_read, NEIGHBOURS, ILLEGAL},
     {"variable_write", variable_write, DISTANCE, ILLEGAL},
     {"variable_read", variable_read, DISTANCE, ILLEGAL},
     {"variable_atomic", variable_atomic, DISTANCE, ILLEGAL},
@@ -718,6 +915,11 @@ static const struct {
     {"surface_write", surface_write, SURFACE, ILLEGAL},
     {"bulk_size", bulk_size, INDEX, ILLEGAL},
     {"bulk_odd_size", bulk_size, SWITCH, INVALID},
+    {"bulk_constant", bulk_constant, NEIGHBOURS, ILLEGAL},
+    {"bulk_overrun", bulk_overrun, SWITCH, ILLEGAL},
+    {"bulk_skewed", bulk_skewed, SWITCH, MISALIGNED},
+    {"bulk_store", bulk_store, INDEX, ILLEGAL},
+    {"bulk_blocks", bulk_blocks, SWITCH, ILLEGAL, 2},
     {"matrix_stride", matrix_stride, INDEX, ILLEGAL},
     {"matrix_shared", matrix_shared, INDEX, ILLEGAL},
     {"cluster_write", cluster_write, INDEX, ILLEGAL, 2},
@@ -726,7 +928,10 @@ static const struct {
     {"cluster_own", cluster_own, INDEX, ILLEGAL, 2},
     {"tensor", NULL, BAD_MAP, ILLEGAL, 1, tensor},
     {"tensor_box", NULL, MAP, ILLEGAL, 1, tensor_box},
+    {"tensor_skewed", NULL, MAP, MISALIGNED, 1, tensor_skewed},
+    {"tensor_store", NULL, MAP, ILLEGAL, 1, tensor_store},
     {"tensor_memory", NULL, MAP, REFUSED, 1, tensor_memory},
+    {"parameter", NULL, MAP, ILLEGAL, 1, parameter},
     {"endless", endless, SWITCH, TIMEOUT, 1, NULL, "--fence-watchdog=1"},
     {"endless_function", endless_function, SWITCH, TIMEOUT, 1, NULL, "--fence-watchdog=1"},
     {"trap", trap, SWITCH, FAILED},
@@ -852,13 +1057,8 @@ static uint64_t aim_at(enum aim aim, uint64_t own, uint64_t seed)
     }
 }
 
-static int run(int n, bool bad, uint64_t seed)
+static void launch(int n, bool bad, uint64_t seed, uint32_t *own)
 {
-    uint32_t *own, host[64] = {0};
-    cudaDeviceSetLimit(cudaLimitStackSize, STACK);
-    cudaMalloc(&own, N * 4);
-    cudaMemset(own, 0, N * 4);
-    make_neighbour();
     enum aim aim = cases[n].aim;
     bool is_switch = aim == SWITCH || aim == INDEX || aim == DISTANCE || cases[n].with_map;
     uint64_t at = bad ? aim_at(aim, (uint64_t)own, seed) : is_switch ? 0 : (uint64_t)own + 1024;
@@ -870,6 +1070,16 @@ static int run(int n, bool bad, uint64_t seed)
         cases[n].with_map<<<1, 32>>>(own, at, make_map(own, bad && aim == BAD_MAP));
     else
         cases[n].kernel<<<cases[n].blocks ? cases[n].blocks : 1, 32>>>(own, at);
+}
+
+static int run(int n, bool bad, uint64_t seed)
+{
+    uint32_t *own, host[64] = {0};
+    cudaDeviceSetLimit(cudaLimitStackSize, STACK);
+    cudaMalloc(&own, N * 4);
+    cudaMemset(own, 0, N * 4);
+    make_neighbour();
+    launch(n, bad, seed, own);
     int launched = cudaGetLastError(), error = cudaDeviceSynchronize();
     // The stack may be larger; the program does not learn it.
     size_t limit = 0;
@@ -941,6 +1151,45 @@ static int compute(double seconds, const char *path)
     return e ? 5 : 0;
 }
 
+// The program must get no error: --on-error=skip.
+static int mistakes(long count, uint64_t seed)
+{
+    uint32_t *own;
+    float *a;
+    std::vector<float> first(N), now(N);
+    cudaDeviceSetLimit(cudaLimitStackSize, STACK);
+    cudaMalloc(&own, N * 4);
+    cudaMalloc(&a, N * 4);
+    make_neighbour();
+    int n = (int)(seed % CASES), wrong = n;
+    for (long i = -1; i < count; i++) {
+        cudaMemset(own, 0, N * 4);
+        while (cases[n].options)
+            n = (n + 1) % CASES;
+        wrong = n;
+        if (i >= 0) {
+            launch(n, true, mix(seed) + (uint64_t)i, own);
+            n = (n + 1) % CASES;
+        }
+        int error = cudaGetLastError();
+        error = error ? error : cudaDeviceSynchronize();
+        cudaMemset(a, 0, N * 4);
+        work<<<N / 256, 256>>>(a, N, 100);
+        int copied = cudaMemcpy(now.data(), a, N * 4, cudaMemcpyDeviceToHost);
+        if (i < 0)
+            first = now;
+        bool same = !memcmp(now.data(), first.data(), N * 4), intact = neighbour_intact();
+        if (error || copied || !same || !intact) {
+            printf("mistake %ld, %s: error %d, then %d%s%s\n", i, cases[wrong].name, error, copied,
+                   same ? "" : ", a right kernel's result HAS CHANGED",
+                   intact ? "" : ", the neighbour's memory HAS CHANGED");
+            return !intact ? 3 : 4;
+        }
+    }
+    printf("%ld mistakes\n", count);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && !strcmp(argv[1], "list")) {
@@ -950,11 +1199,14 @@ int main(int argc, char **argv)
                    cases[i].options ? cases[i].options : "");
         return 0;
     }
+    if (argc == 4 && !strcmp(argv[1], "mistakes"))
+        return mistakes(atol(argv[2]), strtoull(argv[3], NULL, 0));
     if (argc >= 3 && !strcmp(argv[1], "neighbour"))
         return compute(atof(argv[2]), argc > 3 ? argv[3] : NULL);
     for (int i = 0; argc >= 3 && i < CASES; i++)
         if (!strcmp(argv[2], cases[i].name))
             return run(i, !strcmp(argv[1], "bad"), argc > 3 ? strtoull(argv[3], NULL, 0) : 1);
-    fprintf(stderr, "usage: fence_tenant list | good|bad CASE [SEED] | neighbour SECONDS [FILE]\n");
+    fprintf(stderr, "usage: fence_tenant list | good|bad CASE [SEED] | mistakes COUNT SEED | "
+                    "neighbour SECONDS [FILE]\n");
     return 2;
 }
