@@ -157,5 +157,15 @@ for class in $classes; do
         verdict $status "class $class, proofs $proofs"
     done
 done
+# Jumps over a redzone into another buffer are missed, are no other error, and are counted.
+for proofs in ${classes:+on off}; do
+    timeout 300 "$MOAT" --device=cpu --mode=shadow --proofs=$proofs --no-cache --format=json \
+        --log-file="$T/json" --print-limit=0 "$BUILD/tool/check_classes" "${CHECK_SEED:-17}" $cases far \
+        >"$T/plan" 2>"$T/log" </dev/null
+    python3 test/guard/check_compare.py "$T/plan" "$T/json" missed >>"$T/log" 2>&1 &&
+        grep -Eq ', [1-9][0-9]* of [0-9]+ missed$' "$T/log"
+    status=$? found=
+    verdict $status "class far, proofs $proofs"
+done
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
