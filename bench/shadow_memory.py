@@ -63,7 +63,8 @@ def read_rows(pairs):
     for line in sys.stdin:
         name, peak, *rest = line.split()
         rest = [100 * int(v) / int(peak) for v in rest]
-        yield name, peak, {(way, i): rest[4 * i + 2 * way:][:2] for way in range(2) for i in range(len(pairs))}
+        ways = [(way, i) for way in range(2) for i in range(len(pairs))]
+        yield name, peak, {(way, i): rest[4 * i + 2 * way:][:2] for way, i in ways}
 
 
 def columns_of(percent, keys, of):

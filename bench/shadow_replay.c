@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // shadow_replay TRACE FACTOR: makes the allocations of a trace (shadow_trace.c), of FACTOR times their sizes,
 // and prints how many bytes it had at most at a time, and how much less memory of the device was free then:
-// PEAK TAKEN; of an empty trace, what a context takes. A kernel runs first, so that all is in place that kernels need.
+// PEAK TAKEN; of an empty trace, what a context takes. A kernel runs first, so that all is in place that
+// kernels need.
 #include <string.h>
 
 #include "bench.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // shadow_start [BITS [MIB]]: what the driver takes for the calls by which --mode=shadow makes the shadow of a
-// context: memory of a handle, its filling, 2^BITS bytes (40) of addresses that it is mapped to over and over,
-// and giving all of it back. A line for each size of the handle, up to MIB (4096), in milliseconds:
+// context: memory of a handle, its filling, 2^BITS bytes (40) of addresses that it is mapped to over and
+// over, and giving all of it back. A line for each size of the handle, up to MIB (4096), in milliseconds:
 //   MIB create C fill F map M access A touch T unmap U release R
 #include "bench.h"
 

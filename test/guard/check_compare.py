@@ -63,5 +63,6 @@ for line, events in reports.items():
     wrong.append(f"{len(events)} reports at line {line}: {events[0]['type']}")
 for text in wrong[:100000 if how == "all" else 20]:
     print(text)
-print(f"{compared} compared, {len(wrong)} wrong" + (f", {len(missed)} of {bad} missed" if how == "missed" else ""))
+counted = f", {len(missed)} of {bad} missed" if how == "missed" else ""
+print(f"{compared} compared, {len(wrong)} wrong{counted}")
 sys.exit(bool(wrong) or not compared)
