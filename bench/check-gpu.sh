@@ -26,26 +26,7 @@ rows=$(kernel_runs_rows)
 # shellcheck disable=SC2086
 kernel_runs_turns 1 native ptx $checked
 
-# The work that programs of the suite time themselves; a hundredth of the repetitions is enough for a tool
-# that takes hundreds of times as long.
-sanitizer=$(command -v compute-sanitizer || true)
-seconds() {
-    local rest=$((${GPU_SECONDS:-100000} - SECONDS))
-    PROGRAM_TIME=1 timeout $((rest > 20 ? 20 : rest > 1 ? rest : 1)) "$@" 2>&1 </dev/null |
-        sed -n 's/^seconds: //p'
-}
-if [ -n "$sanitizer" ] && [ -z "${CHECK_GPU_PROGRAMS:-}" ]; then
-    end=$((SECONDS + ${CHECK_GPU_SANITIZER:-100000}))
-    while IFS=$'\t' read -r name program arguments; do
-        kernel_runs_left && [ $SECONDS -lt $end ] || break
-        ! grep -q "^sanitizer $name " "$rows" || continue
-        arguments=$(awk '{ $NF = int($NF / 20) + 1; print }' <<<"$arguments")
-        # shellcheck disable=SC2086
-        alone=$(seconds "$program" $arguments) watched=$(seconds "$sanitizer" "$program" $arguments)
-        kernel_runs_left || [ -n "$watched" ] || break
-        echo "sanitizer $name ${alone:-0} ${watched:-0}" >>"$rows"
-    done <"$list"
-fi
+[ -n "${CHECK_GPU_PROGRAMS:-}" ] || kernel_runs_sanitizer "${CHECK_GPU_SANITIZER:-100000}"
 # shellcheck disable=SC2086
 kernel_runs_turns "$RUNS" native ptx $checked
 [ -s "$rows" ] || { echo 'check-gpu.sh: nothing was measured' >&2; exit 1; }

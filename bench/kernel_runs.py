@@ -143,6 +143,12 @@ def print_tables(mode, rows, names):
     print('| --- | ---: | ---: | ---: | ---: | ---: |')
     for what, values in ratios.items():
         summary(what, values)
+    if mode == 'shadow':
+        same = with_all(rows, names)
+        for way, title in ways[1:] if same and len(same) < len(ratios[ways[1][1]]) else []:
+            if rows.ratio(same[0], way, 'native'):
+                summary(title + ', of those by all encodings',
+                        [(name, rows.ratio(name, way, 'native')) for name in same])
     print()
     print('Means are without %s, whose malloc in kernels is moat\'s own.' % APART)
     said = words[1:] + ['not_checked' if words[0] == 'checked' else 'not_fenced']
@@ -154,9 +160,16 @@ def print_tables(mode, rows, names):
               ' repetitions.')
 
 
+def with_all(rows, names):
+    """The programs that were measured by all encodings that any was measured by: their means compare."""
+    ways = [way for way, _ in MODES['shadow'][0][1:] if any(rows.ratio(n, way, 'native') for n in names)]
+    return [n for n in names if n != APART and all(rows.ratio(n, way, 'native') for way in ways)]
+
+
 def print_plot(rows, names):
+    names = with_all(rows, names)
     for way, _ in MODES['shadow'][0][1:]:
-        values = [v for v in (rows.ratio(n, way, 'native') for n in names if n != APART) if v]
+        values = [v for v in (rows.ratio(n, way, 'native') for n in names) if v]
         if values:
             scale = way.split('-')[1]
             load = 'not loaded' if way.endswith('-unloaded') else 'loaded'

@@ -3,7 +3,8 @@
 # What --mode=shadow costs kernels: small ones (shadow_kernels.cu), as the driver compiles their PTX,
 # under --mode=check, and under --mode=shadow by encoding, with the load of the shadow and without, with
 # proofs and without. SHADOW_ROUNDS rounds in turns, the least time of each; before them what a small program
-# takes from its start to its end. GPU_SECONDS: no run is begun after so many. GPU_ROWS keeps what was
+# takes from its start to its end, and of that the shadow, and the driver's calls that make one
+# (shadow_start.c). GPU_SECONDS: no run is begun after so many. GPU_ROWS keeps what was
 # measured. SECTION=FILE: the tables go there instead of into doc/results.md, and the plot beside it.
 # DEVICE=cpu SHADOW_SHIFT=12 tries the script where there is no GPU; then nothing is written into doc/.
 set -u
@@ -27,10 +28,13 @@ limit() {  # limit: seconds for a run
 }
 
 start() {  # start OPTION...: a small program, from its start to its end
-    local from
+    local from making
     from=$(date +%s%N)
     timeout "$(limit)" "$MOAT" --device="$DEVICE" "$@" "$T/kernels" 1 12 >"$T/log" 2>&1 </dev/null
-    echo "$*: $((($(date +%s%N) - from) / 1000000)) ms $(grep -o 'no table of buffers.*' "$T/log")"
+    from=$((($(date +%s%N) - from) / 1000000))
+    making=$(sed -n 's/^ *nanoseconds that making the shadow took.*  //p' "$T/log" | tr -d ,)
+    echo "$*: $from ms${making:+, of these $((making / 1000000)) for the shadow}" \
+        "$(grep -o 'no table of buffers.*' "$T/log")"
 }
 
 # run LABEL OPTION...: lines LABEL NAME MICROSECONDS, and one that names the round, which is not run again
@@ -54,9 +58,19 @@ run() {
 if [ ! -s "$rows.starts" ]; then
     {
         start --mode=off
+        start --mode=check
+        start --mode=check
         start --mode=shadow
         start --mode=shadow
+        start --mode=shadow --shadow-scale=128
         [ "$DEVICE" = cpu ] || start --mode=shadow --shadow-scale=8
+        echo
+        echo 'MiB of a handle; milliseconds for making it, and mapping it to 2^40 bytes of addresses:'
+        if [ "$DEVICE" = cpu ]; then
+            "$MOAT" --device=cpu --mode=off "$BUILD/bench/shadow_start" 36 256
+        else
+            timeout "$(limit)" "$BUILD/bench/shadow_start"
+        fi 2>&1
     } >"$T/starts"
     cp "$T/starts" "$rows.starts"
 fi

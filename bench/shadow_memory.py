@@ -6,8 +6,9 @@
 # two. Prints PEAK OTHERS SHADOW: the most bytes that the program has at a time, how far beyond them the
 # buffers and redzones reach, and the shadow. Sizes are rounded up to 256 bytes, and the whole to pages of 4
 # KiB.
-# shadow_memory.py --table LEVELS < ROWS: the table of bench/shadow-memory.sh; rows are NAME PEAK and, for
-# each level, OTHERS SHADOW of the simulation and of moat.
+# shadow_memory.py --table PAIRS < ROWS: a table of bench/shadow-memory.sh, of the pairs LEVEL,LEAST with the
+# least LEAST; rows are NAME PEAK and, for each pair, OTHERS SHADOW of the simulation and of moat.
+# shadow_memory.py --pairs PAIRS < ROWS: means over all rows, a pair in each line.
 import sys
 
 
@@ -57,36 +58,58 @@ def simulate(path, level, least, factor):
     return peak, reach - peak, max(shadow, 4096) if peak else 0
 
 
-def table(levels):
-    rows = [line.split() for line in sys.stdin]
-    heads = [f'{who} {level} %' for who in ('simulated', 'moat') for level in levels]
-    print('| program | bytes | ' + ' | '.join(heads) + ' |')
-    print('| --- | ---: |' + ' ---: |' * (2 * len(levels)))
-    percent = {}
-    for row in rows:
-        name, peak, rest = row[0], int(row[1]), [int(v) for v in row[2:]]
-        cells = []
-        for way in range(2):
-            for i in range(len(levels)):
-                at = 4 * i + 2 * way
-                both = [100 * v / peak for v in rest[at:at + 2]]
-                percent.setdefault((way, i), []).append(both)
-                cells.append(f'{both[0]:.1f} + {both[1]:.2f}')
-        print(f'| {name} | {peak} | ' + ' | '.join(cells) + ' |')
-    for what, of in (('mean', lambda v: sum(v) / len(v)), ('most', max)):
-        cells = []
-        for way in range(2):
-            for i in range(len(levels)):
-                cells.append(' + '.join(f'{of([b[k] for b in percent[way, i]]):.{1 + k}f}' for k in range(2)))
-        print(f'| {what} | | ' + ' | '.join(cells) + ' |')
-    for way, who in enumerate(('simulated', 'moat')):
-        for i, level in enumerate(levels):
-            for k, part in enumerate(('redzones', 'shadow')):
-                mean = sum(b[k] for b in percent[way, i]) / len(percent[way, i])
-                print(f'{who}, {part}\t{level}\t{mean:.4f}', file=sys.stderr)
+def read_rows(pairs):
+    """(NAME, PEAK, percentages by way and pair: redzones and rounding, and shadow)"""
+    for line in sys.stdin:
+        name, peak, *rest = line.split()
+        rest = [100 * int(v) / int(peak) for v in rest]
+        ways = [(way, i) for way in range(2) for i in range(len(pairs))]
+        yield name, peak, {(way, i): rest[4 * i + 2 * way:][:2] for way, i in ways}
 
 
-if sys.argv[1] == '--table':
-    table(sys.argv[2].split())
-else:
-    print(*simulate(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])))
+def columns_of(percent, keys, of):
+    return [' + '.join('%.*f' % (1 + k, of([row[key][k] for row in percent])) for k in range(2))
+            for key in keys]
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def table(pairs):
+    least = min(int(b) for _, b in pairs)
+    shown = [i for i, (_, b) in enumerate(pairs) if int(b) == least]
+    keys = [(way, i) for way in range(2) for i in shown]
+    percent = []
+    print('| program | bytes | ' +
+          ' | '.join('%s %s %%' % (('simulated', 'moat')[way], pairs[i][0]) for way, i in keys) + ' |')
+    print('| --- | ---: |' + ' ---: |' * len(keys))
+    for name, peak, row in read_rows(pairs):
+        percent.append(row)
+        print('| %s | %s | %s |' % (name, peak, ' | '.join('%.1f + %.2f' % tuple(row[key]) for key in keys)))
+    for what, of in ('mean', mean), ('most', max):
+        print('| %s | | %s |' % (what, ' | '.join(columns_of(percent, keys, of))))
+    for way, i in keys:
+        for k, part in enumerate(('redzones', 'shadow')):
+            print('%s, %s\t%s\t%.4f' % (('simulated', 'moat')[way], part, pairs[i][0],
+                                       mean([row[way, i][k] for row in percent])), file=sys.stderr)
+
+
+def table_of_pairs(pairs):
+    percent = [row for _, _, row in read_rows(pairs)]
+    print('| L | B | simulated | moat |')
+    print('| ---: | ---: | ---: | ---: |')
+    for i, (level, least) in enumerate(pairs):
+        print('| %s %% | %s | %s |' % (level, least,
+                                      ' | '.join(columns_of(percent, [(0, i), (1, i)], mean))))
+
+
+def main():
+    if sys.argv[1] in ('--table', '--pairs'):
+        pairs = [pair.split(',') for pair in sys.argv[2].split()]
+        (table if sys.argv[1] == '--table' else table_of_pairs)(pairs)
+    else:
+        print(*simulate(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])))
+
+
+main()

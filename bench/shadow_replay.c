@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // shadow_replay TRACE FACTOR: makes the allocations of a trace (shadow_trace.c), of FACTOR times their sizes,
 // and prints how many bytes it had at most at a time, and how much less memory of the device was free then:
-// PEAK TAKEN. A kernel runs first, so that all is in place that kernels need.
+// PEAK TAKEN; of an empty trace, what a context takes. A kernel runs first, so that all is in place that
+// kernels need.
 #include <string.h>
 
 #include "bench.h"
@@ -88,6 +89,7 @@ int main(int argc, char **argv)
     NEED(d.cuCtxSetCurrent(context));
     NEED(d.cuMemGetInfo_v2(&before, &all));
     touch();
+    most = taken(before);
     while (fgets(line, sizeof line, trace)) {
         if (sscanf(line, "a %llx %llu %19s", &id, &bytes, kind) == 3 && bytes && nblocks < MOST) {
             bytes *= factor;

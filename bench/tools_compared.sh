@@ -25,12 +25,12 @@ compile machine_code -gencode arch=compute_90,code=sm_90
 left() { echo $((${GPU_SECONDS:-100000} - SECONDS)); }
 
 # run TOOL PROGRAM WORD...: what it says in $T/NAME.TOOL, NAME being $name; sets $status and $said, the first
-# error.
+# error, and $cut: not empty if the end of the script's time ended it.
 run() {
-    local tool=$1 log=$T/$name.$1 command=() limit
+    local tool=$1 log=$T/$name.$1 command=() limit whole=60
     shift
     limit=$(left)
-    limit=$((limit > 65 ? 60 : limit > 6 ? limit - 5 : 1))
+    limit=$((limit > whole + 5 ? whole : limit > 6 ? limit - 5 : 1))
     case $tool in
     alone) [ "$device" = gpu ] || command=("$MOAT" --device="$device" --mode=off) ;;
     memcheck) command=("$sanitizer" --tool memcheck --error-exitcode 97) ;;
@@ -38,7 +38,8 @@ run() {
     *) command=("$MOAT" --device="$device" --mode="$tool") ;;
     esac
     timeout -k 2 $limit "${command[@]}" "$@" >"$log" 2>&1 </dev/null
-    status=$?
+    status=$? cut=''
+    [ $limit = $whole ] || { [ $status != 124 ] && [ $status != 137 ]; } || cut=yes
     if [ "$tool" = memcheck ]; then
         said=$(sed -n 's/^========= *//p' "$log" | grep -Ev -m 1 '^(COMPUTE-SANITIZER|ERROR SUMMARY|$)' |
             cut -c 1-80)
@@ -84,7 +85,9 @@ wrong=0
 for tool in alone "${tools[@]}"; do
     name=good
     run "$tool" "$T/ptx" all good
-    if [ "$status" != 0 ] || [ -n "$said" ]; then
+    if [ -n "$cut" ] && [ -z "$said" ]; then
+        echo "| what is right | $tool | there was no time to run it to its end |" >>"$T/alarms"
+    elif [ "$status" != 0 ] || [ -n "$said" ]; then
         echo "tools_compared.sh: what is right, $tool: status $status:" \
             "${said:-$(tail -n 1 "$T/good.$tool")}" >&2
         [ "$tool" = memcheck ] || wrong=$((wrong + 1))
@@ -101,6 +104,7 @@ for tool in "${tools[@]}"; do
         [[ $what != *'machine code'* ]] || program=machine_code
         name=bad-$number
         run "$tool" "$T/$program" "$case" bad
+        [ -z "$cut" ] || [ -n "$said" ] || break
         # An error is found if the tool says what it is: the program may end with any status.
         if [ -z "$said" ]; then
             printf '%s\t%s\tno%s\n' "$number" "$tool" \

@@ -102,9 +102,9 @@ static bool variants_are_apart(void)
 
 static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
 {
-    if (!check_host_shadow)  // --mode=shadow has a pass of its own
+    if (!check_host_shadow)  // --mode=shadow has passes of its own
         rewrite_plan_add(plan, "check", true);
-    plan->apart = !check_host_shadow && variants_are_apart();
+    plan->apart = variants_are_apart();
 }
 
 static const enum guard_count left[PASS_CHECK_LEFTS] = {

@@ -193,11 +193,16 @@ static void look_at_item(struct variants *v, const struct ptx_item *item)
     }
 }
 
+bool pass_variants_of(const char *pass)
+{
+    return !strcmp(pass, "check") || !strncmp(pass, "shadow", strlen("shadow"));
+}
+
 static void look_at_result(struct variants *v)
 {
     const struct pass_result *r = v->c->result;
     for (uint32_t i = 0; i < r->nsymbols; i++)
-        if (strcmp(r->symbols[i].pass, "check") != 0)
+        if (!pass_variants_of(r->symbols[i].pass))
             v->why = "another pass has rewritten it, too";
     if (r->check->nvariables > MOST_VARIABLES)
         v->why = "it has too many variables";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The pass `variants`, which runs after `check`: leaves of the module only the checked variants of its
+// The pass `variants`, which runs after `check` or one for the shadow: leaves of the module only the checked variants of its
 // kernels and what they call, so that the program's own module can be loaded unchanged, and the variants in
 // modules of their own when a launch first needs them. It sets pass_check.apart.
 //
@@ -13,6 +13,9 @@
 #include "base/diag.h"
 #include "base/out.h"
 #include "base/str.h"
+
+// Returns whether a pass of that name makes variants that can be in modules of their own.
+bool pass_variants_of(const char *pass);
 
 // Writes the text that holds one kernel of a text that the pass has made, and what the kernel calls, followed
 // by a NUL. registers: most that the kernel may use; 0: as many as its own directives allow. Returns 0,

@@ -20,10 +20,10 @@
     ".visible .entry second(.param .b64 p)\n{\n.reg .b64 %rd0;\nld.param.b64 %rd0, [p];\n" \
     "st.global.b32 [%rd0], 1;\nret;\n}\n"
 
-static struct pass_result *rewritten(const char *text)
+static struct pass_result *rewritten_by(const char *passes, const char *text)
 {
     struct testing_sink *t = testing_sink_new();
-    struct pass_request request = {.passes = "check,variants", .verify = true};
+    struct pass_request request = {.passes = passes, .verify = true};
     struct pass_result *r;
     int err = pass_rewrite("test.ptx", str_from(text), &request, &t->sink, &r);
     if (err)
@@ -31,6 +31,11 @@ static struct pass_result *rewritten(const char *text)
     assert_int_equal(err, 0);
     free(t);
     return r;
+}
+
+static struct pass_result *rewritten(const char *text)
+{
+    return rewritten_by("check,variants", text);
 }
 
 static void has(const struct pass_result *r, const char *what)
@@ -175,6 +180,27 @@ static void bad_modules(void **state)
     }
 }
 
+// The variants of the other passes that check; those of passes that do not stay with their module.
+static void good_shadow(void **state)
+{
+    static const char *const passes[] = {"shadow,variants", "variants,shadow_128",
+                                         "shadow_unloaded_8,variants"};
+    const char *text = TESTING_HEAD VARIABLES FUNCTIONS KERNEL("st.global.b32 [%rd0+4], %r0;\n");
+    for (unsigned i = 0; i < sizeof passes / sizeof *passes; i++) {
+        struct pass_result *r = rewritten_by(passes[i], text);
+        assert_true(r->check->apart);
+        has(r, "entry " KCHECK_PREFIX "k(");
+        has(r, KCHECK_VARIABLE "+");
+        has_not(r, "entry k(");
+        pass_result_free(r);
+    }
+    struct pass_result *r = rewritten_by("count,shadow,variants", text);
+    assert_false(r->check->apart);
+    pass_result_free(r);
+    assert_true(pass_variants_of("shadow_128") && pass_variants_of("check"));
+    assert_false(pass_variants_of("count") || pass_variants_of("fence"));
+}
+
 // A name that begins with % cannot have a prefix, so such a kernel has no variant.
 static void bad_name(void **state)
 {
@@ -190,6 +216,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(good_variables), cmocka_unit_test(good_description),
                                        cmocka_unit_test(good_cut),       cmocka_unit_test(good_limit),
-                                       cmocka_unit_test(bad_modules),    cmocka_unit_test(bad_name)};
+                                       cmocka_unit_test(good_shadow),    cmocka_unit_test(bad_modules),
+                                       cmocka_unit_test(bad_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "core/guard.h"
 #include "image/ptx_store.h"
 #include "pass/pass_check.h"
+#include "pass/pass_variants.h"
 #include "track/guard_report.h"
 #include "rewrite/rewrite_about.h"
 #include "rewrite/rewrite_dump.h"
@@ -200,7 +201,7 @@ static bool keep_for_later(struct work *w)
 static bool may_be_apart(const struct work *w, bool together)
 {
     return w->r->plan.apart && !together && w->compile && w->source.count == 1 &&
-           rewrite_source_is_plain(&w->source, 0) && !strcmp(w->passes, "check");
+           rewrite_source_is_plain(&w->source, 0) && !strchr(w->passes, ',') && pass_variants_of(w->passes);
 }
 
 // Returns true if the cache has decided the matter, one way or the other.

@@ -241,6 +241,8 @@ static bool remake(struct shadow_device *d, struct context *ctx, uint64_t page)
         d->at = former;
     else
         d->former[d->nformer++] = place;
+    if (!r)
+        guard_count(GUARD_SHADOW_REMADE);
     return !r;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // --mode=shadow as the hooks see it: --mode=check, which is on too, with other code in kernels and a
 // shadow beside its table.
+#include <time.h>
+
 #include "check/check_host.h"
 #include "core/guard.h"
 #include "kcheck/kcheck_shadow.h"
@@ -31,11 +33,20 @@ static void count(const struct shadow_device *d)
     guard_most(GUARD_SHADOW_MAPPINGS, d->mappings);
 }
 
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 static CUresult make(unsigned number, struct context *ctx, uint64_t heap, uint64_t bytes, CUdeviceptr *at)
 {
     struct shadow_device *d = &devices[number];
+    uint64_t start = now();
     CUresult r = shadow_device_make(d, ctx, shift_of(guard.options.shadow_scale), heap, bytes);
     *at = r ? 0 : d->at;
+    guard_most(GUARD_SHADOW_MAKING, now() - start);
     if (!r)
         count(d);
     return r;

@@ -42,7 +42,7 @@ $ moat options
     default: copy
     now: copy (default)
 --check-variants=auto|together|apart
-    with --mode=check, compile checked variants with their module (together), or each when a launch first needs it (apart), where auto is apart
+    with --mode=check or shadow, compile checked variants with their module (together), or each when a launch first needs it (apart), where auto is apart
     for: run
     default: auto
     now: auto (default)

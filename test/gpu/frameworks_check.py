@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Runs the programs of frameworks_cases.py alone and under moat, compares their results, and writes tables:
 frameworks_check.py MOAT PYTHON FOLDER [PART-OF-A-CASE'S-NAME...]. DEVICE: gpu or cpu; there, alone is
---mode=off. JOBS: programs at a time. GPU_SECONDS: all is ended by then.
+--mode=off. JOBS: programs at a time. GPU_SECONDS: all is ended by then. FRAMEWORKS_MODE: another mode in
+place of check, shadow; then the modes api and canary are left out.
 
 FOLDER/section.md gets the tables, also if this is stopped, and FOLDER/N.log what each program printed. A
 program that has ended is not run again into the same FOLDER. What fails is printed with the end of its log;
@@ -19,6 +20,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "frameworks_cases.py")
+MODE = os.environ.get("FRAMEWORKS_MODE", "check")
 LIMIT = 110  # seconds for one program
 CLOSE = 1e-3  # greatest difference of a right result, relative to the largest value of its array
 
@@ -47,6 +49,13 @@ ERRORS = (
     ("cupy", "cupy_bad", "check --unpool", 97, BAD.format("scale_past")),
     ("cupy", "cupy_good", "check --unpool", 0, "^done"),
 )
+
+
+def modes_of(modes):
+    """What a program is run under: modes with their options."""
+    if MODE == "check":
+        return modes
+    return [mode.replace("check", MODE, 1) for mode in modes if mode.startswith("check")]
 
 
 class Run:
@@ -221,7 +230,7 @@ def results_table(s, rows):
 
 
 def mode_order(mode):
-    return ("api", "canary", "check").index(mode.split()[0]), len(mode), mode
+    return ("api", "canary", MODE).index(mode.split()[0]), len(mode), mode
 
 
 # --- what was checked ---------------------------------------------------------------------------------------
@@ -315,7 +324,7 @@ def coverage_table(s, rows):
     ]
     demangle = demangler()
     for (_, case), runs in rows:
-        run = runs.get("check --unpool") or runs.get("check")
+        run = runs.get(MODE + " --unpool") or runs.get(MODE)
         row = covered_row(s, case, runs[None], run, demangle)
         if row:
             table.append(row)
@@ -370,12 +379,13 @@ def plan(s, wanted, there):
     for package, case, modes in PROGRAMS:
         if chosen(package, case):
             runs = {None: Run(next(number), case, None), "again": Run(next(number), case, None)}
-            for mode in modes:
+            for mode in modes_of(modes):
                 runs[mode] = Run(next(number), case, mode)
             rows.append(((package, case), runs))
-    for error in ERRORS:
-        if chosen(error[0], error[1]):
-            errors.append((error, Run(next(number), error[1], error[2])))
+    for package, case, mode, status, says in ERRORS:
+        if chosen(package, case):
+            mode = modes_of([mode])[0]
+            errors.append(((package, case, mode, status, says), Run(next(number), case, mode)))
     return rows, errors
 
 
@@ -390,8 +400,8 @@ def write(s, rows, errors, missing):
     if len(covered) > 2:
         text += [
             "",
-            "What `check` covered: launches of the whole process; the share of kernel time is that of the"
-            " program alone, by the names of the kernels that ran unchecked.",
+            "What `" + MODE + "` covered: launches of the whole process; the share of kernel time is that of"
+            " the program alone, by the names of the kernels that ran unchecked.",
             "",
         ] + covered
     if errors:

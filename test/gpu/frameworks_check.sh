@@ -5,7 +5,8 @@
 # those that the programs of test/gpu/frameworks_cases.py have alone, nothing may be reported, and a wrong
 # kernel must be found. Says which share of the launches and of the kernels' time check covers.
 # MOAT: the command; PYTHON: which Python; JOBS: programs at a time; SECTION=FILE: writes tables there:
-# bench/section frameworks-check-gpu <FILE puts them into doc/results.md. KEEP=FILE: an archive of all logs.
+# bench/section frameworks-check-gpu <FILE puts them into doc/results.md. FRAMEWORKS_MODE=shadow: under that
+# mode instead of these, for section frameworks-shadow-gpu. KEEP=FILE: an archive of all logs.
 # GPU_SECONDS ends it; GPU_ROWS keeps what was run. DEVICE=cpu: on the CPU device, to test this script.
 # Arguments: parts of the names of the programs to run.
 set -u
@@ -17,14 +18,19 @@ moat=${MOAT:-$PWD/bin/moat}
 [ -x "$moat" ] || { echo "no moat at $moat"; exit 77; }
 "$python" -c 'import numpy' 2>/dev/null || { echo "$python has no numpy"; exit 77; }
 if [ -n "${GPU_ROWS:-}" ]; then
-    T=$GPU_ROWS/frameworks-check-$(bench/rows-key)
+    T=$GPU_ROWS/frameworks-${FRAMEWORKS_MODE:-check}-$(bench/rows-key)
     mkdir -p "$T" || exit 1
 else
     T=$(mktemp -d) || exit 1
 fi
 finish() {
     if [ -n "${SECTION:-}" ] && [ -s "$T/section.md" ]; then
-        { echo '## Frameworks under check'; echo; bench/machine; echo; cat "$T/section.md"; } >"$SECTION"
+        {
+            printf '## Frameworks under %s\n\n' "${FRAMEWORKS_MODE:-check}"
+            bench/machine
+            echo
+            cat "$T/section.md"
+        } >"$SECTION"
     fi
     [ -z "${KEEP:-}" ] || tar -C "$T" -czf "$KEEP" --exclude=cache --exclude='*.npz' .
     [ -n "${GPU_ROWS:-}" ] || rm -rf "$T"
