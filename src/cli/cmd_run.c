@@ -105,6 +105,14 @@ static int choose_watchers(struct plan *p, bool guard)
     // A program that cannot be watched itself may start others that can.
     if (!status && !p->env.cpu && target_check(&p->target, why, sizeof why))
         status = run_trouble(p->options, "%s", why);
+    // Its runtime ends the process, or crashes, behind a library that has malloc's name too.
+    if (!status && p->env.heap && p->target.sanitizer) {
+        p->env.heap = false;
+        status = run_trouble(p->options,
+                             "\"%.200s\" is built with a sanitizer, which has a malloc of its own: "
+                             "--heap does not watch it",
+                             p->target.path);
+    }
     return status;
 }
 

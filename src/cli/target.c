@@ -133,6 +133,37 @@ static bool has_foreign_runtime(Elf *elf)
     return kernels && !other;
 }
 
+static bool is_sanitizer(const char *library)
+{
+    static const char *const names[] = {"libasan.so",        "libtsan.so",       "liblsan.so",
+                                        "libhwasan.so",      "libclang_rt.asan", "libclang_rt.tsan",
+                                        "libclang_rt.hwasan"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(library, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+static bool needs_sanitizer(Elf *elf)
+{
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
+        GElf_Shdr header;
+        if (!gelf_getshdr(section, &header) || header.sh_type != SHT_DYNAMIC)
+            continue;
+        Elf_Data *data = elf_getdata(section, NULL);
+        size_t count = data && header.sh_entsize ? header.sh_size / header.sh_entsize : 0;
+        for (size_t i = 0; i < count; i++) {
+            GElf_Dyn entry;
+            const char *library = gelf_getdyn(data, (int)i, &entry) && entry.d_tag == DT_NEEDED
+                                      ? elf_strptr(elf, header.sh_link, entry.d_un.d_val)
+                                      : NULL;
+            if (library && is_sanitizer(library))
+                return true;
+        }
+    }
+    return false;
+}
+
 static const char *check_elf(struct target *t, int fd)
 {
     elf_version(EV_CURRENT);
@@ -145,8 +176,10 @@ static const char *check_elf(struct target *t, int fd)
         bad = "it is for another kind of processor";
     else if (!has_interpreter(elf))
         bad = "it is statically linked, so no library can be preloaded";
-    else
+    else {
         t->foreign_runtime = has_foreign_runtime(elf);
+        t->sanitizer = needs_sanitizer(elf);
+    }
     elf_end(elf);
     return bad;
 }

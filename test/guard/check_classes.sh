@@ -20,7 +20,7 @@ command -v python3 >/dev/null || { echo 'no python3'; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 # make check always runs the same kernels.
-cases=60 seed=${CHECK_SEED:-17}
+cases=30 seed=${CHECK_SEED:-17}
 [ "${TEST_ALL:-0}" = 0 ] || { cases=1000; seed=${CHECK_SEED:-$((RANDOM + 1))}; }
 cases=${CHECK_CASES:-$cases}
 passed=0 failed=0

@@ -4,11 +4,11 @@
 // freed, an argument, the shape of the launch, the alignment of a pointer. Every program launches a correct
 // kernel with the same scalars first, so that a proof that is remembered must not be used for other buffers.
 #include <cmath>
-#include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 #include <mma.h>
 
 #include "check_cases.cuh"
+#include "grid_sync.cuh"
 
 __global__ void scale(float *x, int n)
 {
@@ -103,7 +103,7 @@ __global__ void reverse(int *to, int *from, int n)
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n)
         from[i] = i;
-    cooperative_groups::this_grid().sync();
+    grid_sync();
     if (i < n)
         to[i] = from[n - 1 - i];
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Accesses of memory that moat does not know, each case in a program of its own: see check_cases.cuh. The
 // pointer is in no buffer when the kernel gets it.
-#include <cooperative_groups.h>
-
 #include "check_cases.cuh"
+#include "grid_sync.cuh"
 
 __global__ void store(float *x)
 {
@@ -13,7 +12,7 @@ __global__ void store(float *x)
 #ifdef MORE
 __global__ void together(float *x, int n)
 {
-    cooperative_groups::this_grid().sync();
+    grid_sync();
     if (threadIdx.x < n)
         x[threadIdx.x] = 1;
 }

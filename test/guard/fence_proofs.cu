@@ -2,8 +2,9 @@
 // Launches that a proof shows to stay in the partition, or not. fence_proofs CASE prints the error.
 #include <cstdio>
 #include <cstring>
-#include <cooperative_groups.h>
 #include <cuda_runtime.h>
+
+#include "grid_sync.cuh"
 
 enum { N = 1000 };
 
@@ -52,7 +53,7 @@ __global__ void together(int *p, int n)
 {
     int *own = p + blockIdx.x * blockDim.x + threadIdx.x;
     own[300] = n;
-    cooperative_groups::this_grid().sync();
+    grid_sync();
     own[(long)p[299] * 64] = own[300];
 }
 

@@ -2,11 +2,11 @@
 // C++ objects with virtual functions, recursion and cooperative grids that take memory from malloc, wrong and
 // right, for test/guard/kheap_pairs.sh:
 //   kheap_objects list | bad NAME | good NAME [ROUNDS]
-#include <cooperative_groups.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "grid_sync.cuh"
 
 #define NEED(call) need((call), #call, __LINE__)
 
@@ -159,21 +159,20 @@ static void recursion(int bad)
 
 __global__ void grid(int **list, long *sums, long at)
 {
-    cooperative_groups::grid_group all = cooperative_groups::this_grid();
     int i = blockIdx.x * blockDim.x + threadIdx.x, n = gridDim.x * blockDim.x, other = (i + blockDim.x) % n;
     list[i] = static_cast<int *>(malloc(10 * sizeof(int)));
-    all.sync();
+    grid_sync();
     for (int k = 0; k < 10; k++)
         list[other][k] = k + other;
-    all.sync();
+    grid_sync();
     long sum = 0;
     for (int k = 0; k < 10; k++)
         sum += list[i][k];
     sums[i] = sum;
-    all.sync();
+    grid_sync();
     if (!i)
         flip(list[other], at);
-    all.sync();
+    grid_sync();
     free(list[other]);
 }
 

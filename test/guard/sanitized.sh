@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# Programs built with AddressSanitizer start under moat, and both find what is theirs.
+# Programs built with AddressSanitizer start under moat, and both find what is theirs. --heap leaves a program
+# alone whose sanitizer has its own malloc in a shared library, and says so.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 T=$(mktemp -d) || exit 1
@@ -35,6 +36,26 @@ for cc in gcc clang; do
             sed 's/^/    | /' "$T/log" | head -n 20
         fi
     done
+done
+
+heap() {  # heap STATUS PATTERN OPTION...: of $T/both under --heap
+    timeout 120 "$MOAT" --device=cpu --heap "${@:3}" "$T/both" >"$T/log" 2>&1
+    local status=$?
+    if [ $status = "$1" ] && grep -q "$2" "$T/log"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAIL --heap ${*:3}: status $status, expected $1 and \"$2\""
+        sed 's/^/    | /' "$T/log" | head -n 20
+    fi
+}
+said='built with a sanitizer, which has a malloc of its own: --heap does not watch it'
+for sanitizer in address thread; do
+    gcc -fsanitize=$sanitizer -g -o "$T/both" "$T/both.c" "$BUILD/lib/libcudart.so.13" 2>/dev/null &&
+        ldd "$T/both" | grep -Eq 'lib[at]san' || { echo "skip --heap, $sanitizer"; continue; }
+    heap 97 "$said" --mode=api
+    heap 97 '^SUMMARY: moat: double-free .*both.c:9' --mode=api
+    heap 98 "$said" --mode=api --strict
 done
 echo "$passed passed, $failed failed"
 [ $passed -gt 0 ] || [ $failed -gt 0 ] || exit 77
