@@ -75,12 +75,20 @@ CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint
     return r || *function ? r : CUDA_ERROR_NOT_FOUND;
 }
 
-// NVRTC and nvJitLink ask for a table too, and do without.
-static bool is_compiler(const void *caller)
+// Returns the name of the file that has the code at `address`, without its folders.
+static const char *file_of(const void *address)
 {
     Dl_info info;
-    return dladdr(caller, &info) && info.dli_fname &&
-           (strstr(info.dli_fname, "/libnvrtc") || strstr(info.dli_fname, "/libnvJitLink"));
+    if (!dladdr(address, &info) || !info.dli_fname)
+        return "this program";
+    const char *slash = strrchr(info.dli_fname, '/');
+    return slash ? slash + 1 : info.dli_fname;
+}
+
+// NVRTC and nvJitLink ask for a table too, and do without.
+static bool is_compiler(const char *file)
+{
+    return !strncmp(file, "libnvrtc", 8) || !strncmp(file, "libnvJitLink", 12);
 }
 
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
@@ -90,10 +98,12 @@ CUresult cuGetExportTable(const void **table, const CUuuid *id)
     if (!table || !id)
         return CUDA_ERROR_INVALID_VALUE;
     *table = NULL;
-    if (!is_compiler(__builtin_return_address(0)) && !atomic_flag_test_and_set(&said))
-        say("this program carries NVIDIA's own CUDA runtime, which works only with NVIDIA's driver: link it "
-            "again "
-            "with the flags that `moat link-flags` prints, or build it with -cudart shared");
+    const char *file = file_of(__builtin_return_address(0));
+    if (!is_compiler(file) && !atomic_flag_test_and_set(&said))
+        say("%s carries NVIDIA's own CUDA runtime, which works only with NVIDIA's driver, so that its calls "
+            "fail: if it is yours, link it again with the flags that `moat link-flags` prints, or build it "
+            "with -cudart shared",
+            file);
     logs_notify();
     return CUDA_ERROR_INVALID_VALUE;  // as for every table that a driver does not have
 }

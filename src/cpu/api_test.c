@@ -101,6 +101,7 @@ static void test_no_export_table(void **state)
     capture_end(&c);
     assert_null(table);
     assert_non_null(strstr(c.text, "moat link-flags"));
+    assert_int_equal(strncmp(c.text, "moat: api_test carries ", 23), 0);
     assert_ptr_equal(strchr(c.text, '\n'), c.text + strlen(c.text) - 1);
 }
 
