@@ -21,7 +21,7 @@ MODES = {
         for scale in ('256', '128', '8') for load in ('', '-unloaded')],
                'shadow', ['checked', 'proved', 'in_part']),
 }
-ASKED_FOR = {'check-together'}  # ways that are no column unless they were measured
+ASKED_FOR = {'check-noproofs', 'check-together'}  # ways that are no column unless they were measured
 MEANINGS = {'checked': 'launches', 'fenced': 'launches', 'in_part': 'in part'}
 NOTES = {
     'check': 'proved: launches that ran without checks, in part: with some, of those that were checked.',
@@ -65,8 +65,8 @@ class Rows:
         elif self.runs[name][way]:
             self.runs[name][way][-1] += int(second)
 
-    def has(self, way):
-        return any(runs.get(way) for runs in self.runs.values()) or any(w == way for _, w in self.failed)
+    def has(self, way, names):
+        return any(self.runs[name].get(way) or (name, way) in self.failed for name in names)
 
     def least(self, name, way):
         times = self.runs[name].get(way)
@@ -95,7 +95,7 @@ def summary(what, values):
 
 def print_tables(mode, rows, names):
     ways, counted, words = MODES[mode]
-    ways = [(way, title) for way, title in ways if way not in ASKED_FOR or rows.has(way)]
+    ways = [(way, title) for way, title in ways if way not in ASKED_FOR or rows.has(way, names)]
     shown = ['native', 'ptx'] + [way for way, _ in ways]
     rounds = [len(rows.runs[name][way]) for name in names for way in shown if rows.runs[name].get(way)]
     print('Time on the GPU of all kernels of a program, by CUPTI, moat\'s own included; the least of %s runs'
@@ -103,13 +103,13 @@ def print_tables(mode, rows, names):
           ' with a ratio are over native. %s' % ('%d to %d' % (min(rounds), max(rounds)) if rounds else 'no',
                                           NOTES[mode]))
     print()
-    sanitized = bool(rows.sanitizer) and mode != 'fence'
+    sanitized = mode != 'fence' and any(name in rows.sanitizer for name in names)
     heads = (['program', 'native ms', 'PTX'] + [title for _, title in ways] + ['first over PTX'] +
              [MEANINGS.get(word, word) for word in words] + ['compute-sanitizer'] * sanitized)
     print('| %s |' % ' | '.join(heads))
     print('| --- |%s' % (' ---: |' * (len(heads) - 1)))
     ratios = collections.defaultdict(list)
-    total = collections.Counter()
+    total, shares = collections.Counter(), []
     for name in names:
         bad = ['%s: %s' % (way, rows.failed[name, way]) for way in shown if (name, way) in rows.failed]
         if not any(rows.runs[name].get(way) for way in shown):
@@ -126,6 +126,8 @@ def print_tables(mode, rows, names):
         total.update(counts)
         values.append(('compute-sanitizer, work', rows.sanitizer.get(name) if sanitized else None))
         all_of_it = counts.get(words[0], 0)
+        if all_of_it:
+            shares.append(100 * counts.get('proved', 0) / all_of_it)
         if all_of_it and counts.get('proved') == all_of_it:
             values.append(('wholly proved programs, over PTX', values[len(ways) + 1][1]))
         for what, value in values:
@@ -150,11 +152,17 @@ def print_tables(mode, rows, names):
                 summary(title + ', of those by all encodings',
                         [(name, rows.ratio(name, way, 'native')) for name in same])
     print()
-    print('Means are without %s, whose malloc in kernels is moat\'s own.' % APART)
+    if APART in names:
+        print('Means are without %s, whose malloc in kernels is moat\'s own.' % APART)
     said = words[1:] + ['not_checked' if words[0] == 'checked' else 'not_fenced']
     print('Of %d launches: %s.' % (
         total[words[0]] + total[said[-1]],
         ', '.join('%d %s' % (total[word], word.replace('_', ' ')) for word in said)))
+    if shares:
+        print('Of the launches that were %s %.1f %% were wholly proved; if each of the %d programs counts the'
+              ' same, %.1f %%, and all launches of %d programs.' % (
+                  words[0], 100 * total['proved'] / total[words[0]], len(shares), statistics.fmean(shares),
+                  sum(share == 100 for share in shares)))
     if sanitized:
         print('compute-sanitizer is compared by the time that the program\'s work takes, with fewer'
               ' repetitions.')
