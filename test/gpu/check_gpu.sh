@@ -157,7 +157,7 @@ if [ -n "${SECTION:-}" ]; then
         done <<<"$parts"
         echo
         echo "Random kernels of $(cut -d ' ' -f 2 <<<"$classes" | sort -u | wc -l) classes, each with" \
-            'proofs and without; as many classes as parts, each of which passes only if all of its kernels do:'
+            'proofs and without; each passes only if all of its kernels do:'
         echo
         echo '| kernels of each | variants | result |'
         echo '| ---: | --- | --- |'
