@@ -176,17 +176,40 @@ static const struct pass_check *checks_of(const struct rewrite *r)
     return r->nparts == 1 ? r->parts[0]->check : NULL;
 }
 
+// Makes the image of a text for a newer GPU: the same text, for this one. What is proved of the text says
+// nothing of the machine code that the program has for this GPU.
+static int retarget(struct work *w)
+{
+    struct image_buffer buffer = {0};
+    struct str text;
+    char name[128];
+    rewrite_source_name(&w->source, 0, name, sizeof name);
+    int err = rewrite_source_read(&w->source, 0, &w->sink, &buffer, &text);
+    if (!err)
+        err = pass_retarget(name, text, w->arch, &w->sink, &w->r->text);
+    if (!err)
+        w->r->image = w->r->text->text.ptr;
+    image_buffer_free(&buffer);
+    return err;
+}
+
 // Prepares the load of the program's own code, and keeps the text that its variants are compiled from, which
 // the cache's entry or the result of the passes holds.
 static bool keep_for_later(struct work *w)
 {
     struct rewrite *r = w->r;
     r->later = rewrite_later_new(&w->jit, w->key, w->arch, &w->sums[0]);
-    r->own = rewrite_source_is_native(&w->source, 0, w->arch);
-    if (!r->own)
+    bool newer = rewrite_source_is_newer(&w->source, 0);
+    r->own = !newer && rewrite_source_is_native(&w->source, 0, w->arch);
+    if (newer) {
+        int err = retarget(w);
+        if (err)
+            return failed(w, err);
+    } else if (!r->own) {
         r->program = rewrite_source_copy(&w->source, 0, &w->sink);
-    r->image = r->program;
-    if (!r->later || (!r->own && !r->program))
+        r->image = r->program;
+    }
+    if (!r->later || (!r->own && !r->image))
         return failed(w, -ENOMEM);
     if (r->cached)
         rewrite_later_entry(r->later, &r->entry);
@@ -200,7 +223,7 @@ static bool keep_for_later(struct work *w)
 static bool may_be_apart(const struct work *w, bool together)
 {
     return w->r->plan.apart && !together && w->compile && w->source.count == 1 &&
-           rewrite_source_is_plain(&w->source, 0) && !strcmp(w->passes, "check");
+           !rewrite_source_is_listed(&w->source) && !strcmp(w->passes, "check");
 }
 
 // Returns true if the cache has decided the matter, one way or the other.
@@ -281,6 +304,37 @@ static bool launched_alike(struct work *w, const struct cache_key *key)
         if (w->compile)
             store_left(key, w->r);
         return false;
+    }
+    return true;
+}
+
+// Returns the newest version of PTX, as 90 for 9.0, that the driver's compiler takes; 0: not known.
+static unsigned newest_ptx(void)
+{
+    static const struct {
+        int driver;
+        unsigned ptx;
+    } rows[] = {{12000, 80}, {12010, 81}, {12020, 82}, {12030, 83}, {12040, 84}, {12050, 85},
+                {12060, 85}, {12070, 86}, {12080, 87}, {12090, 88}, {13000, 90}, {13010, 91}};
+    int driver = 0;
+    if (guard.real_fault || guard.real.cuDriverGetVersion(&driver))
+        return 0;
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].driver == driver)
+            return rows[i].ptx;
+    return 0;
+}
+
+// Leaves images whose PTX the driver refuses at its first line, before it is rewritten.
+static bool compilable(struct work *w)
+{
+    unsigned newest = newest_ptx();
+    for (unsigned i = 0; i < w->source.count && newest; i++) {
+        unsigned major, minor;
+        rewrite_source_version(&w->source, i, &major, &minor);
+        if (major * 10 + minor > newest)
+            return leave(w->r, REWRITE_REFUSED, "its PTX is of version %u.%u, and the driver takes %u.%u at most",
+                         major, minor, newest / 10, newest % 10);
     }
     return true;
 }
@@ -437,7 +491,7 @@ static bool make_anew(struct work *w, const struct cache_key *key)
 {
     size_t size = 0;
     w->links = w->compile;
-    if (!launched_alike(w, key) || !rewrite_all(w))
+    if (!compilable(w) || !launched_alike(w, key) || !rewrite_all(w))
         return false;
     if (!w->compile && w->ntexts > 1)
         return leave(w->r, REWRITE_FAILED, "several texts cannot be linked without a context");

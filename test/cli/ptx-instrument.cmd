@@ -67,7 +67,10 @@ $ moat ptx instrument $T/b.ptx
 2> moat: error: $T/b.ptx cannot be rewritten: it contains moat's names: it was rewritten before
 [status 2]
 $ sed 's/size 64/size 32/' $T/a.ptx > $T/c.ptx; moat ptx instrument $T/c.ptx
-2> moat: error: $T/c.ptx cannot be rewritten: passes take neither 32-bit addresses nor registers outside of functions
+2> $T/c.ptx:1:1: error: addresses of 32 bits are not rewritten
+2>   .version 9.0 .target sm_75 .address_size 32
+2>   ^
+2> moat: error: $T/c.ptx cannot be rewritten: see above
 [status 2]
 $ echo nonsense > $T/d.ptx; moat ptx instrument $T/d.ptx
 2> $T/d.ptx: offset 0x0: error: not an ELF file, archive, fatbin or PTX

@@ -52,6 +52,7 @@ done < <(awk -v k="${part%/*}" -v n="${part#*/}" '(NR - k) % n == 0' <<'CASES'
 regular 1 0 -
 unproved 1 1 heap-buffer-overflow
 indirect 0 0 heap-buffer-overflow
+newer 2 2 heap-buffer-overflow
 file 1 1 heap-buffer-overflow
 variables 1 1 global-buffer-overflow
 library 1 1 global-buffer-overflow
