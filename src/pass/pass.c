@@ -376,8 +376,9 @@ int pass_raise_version(struct pass_context *c, unsigned *arch)
 {
     char suffix;
     if (!edit_target_parse(c->m->target, arch, &suffix) || *arch < OLDEST) {
-        diag_report(c->sink, DIAG_ERROR, &c->m->source, 0, 0, "code for " STR_FMT
-                    " is not rewritten, only for sm_%d and newer ones", STR_ARG(c->m->target), OLDEST);
+        diag_report(c->sink, DIAG_ERROR, &c->m->source, 0, 0,
+                    "code for " STR_FMT " is not rewritten, only for sm_%d and newer ones",
+                    STR_ARG(c->m->target), OLDEST);
         return -ENOTSUP;
     }
     pass_raise_to(c->m, 6, 3);

@@ -333,8 +333,9 @@ static bool compilable(struct work *w)
         unsigned major, minor;
         rewrite_source_version(&w->source, i, &major, &minor);
         if (major * 10 + minor > newest)
-            return leave(w->r, REWRITE_REFUSED, "its PTX is of version %u.%u, and the driver takes %u.%u at most",
-                         major, minor, newest / 10, newest % 10);
+            return leave(w->r, REWRITE_REFUSED,
+                         "its PTX is of version %u.%u, and the driver takes %u.%u at most", major, minor,
+                         newest / 10, newest % 10);
     }
     return true;
 }

@@ -553,26 +553,16 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"regular", regular},
-                 {"unproved", unproved},
-                 {"indirect", indirect},
-                 {"newer", newer},
-                 {"file", from_file},
-                 {"variables", add_in_module},
-                 {"library", in_library},
-                 {"again", again},
-                 {"attributes", attributes},
-                 {"unloaded", unloaded},
-                 {"captured", captured},
-                 {"threads", threads},
-                 {"together", together},
-                 {"later", attributes_later},
-                 {"clusters", clusters},
-                 {"elsewhere", elsewhere},
-                 {"early", early},
-                 {"reset", reset},
-                 {"devices", devices},
-                 {"beside", beside}};
+    } cases[] = {{"regular", regular},       {"unproved", unproved},
+                 {"indirect", indirect},     {"newer", newer},
+                 {"file", from_file},        {"variables", add_in_module},
+                 {"library", in_library},    {"again", again},
+                 {"attributes", attributes}, {"unloaded", unloaded},
+                 {"captured", captured},     {"threads", threads},
+                 {"together", together},     {"later", attributes_later},
+                 {"clusters", clusters},     {"elsewhere", elsewhere},
+                 {"early", early},           {"reset", reset},
+                 {"devices", devices},       {"beside", beside}};
     if (argc < 3)
         return 2;
     bad = !strcmp(argv[2], "bad");
