@@ -432,8 +432,8 @@ def main():
     with ThreadPoolExecutor(int(os.environ.get("JOBS", 8))) as pool:
         # The caches of what is compiled are filled first, and the times of kernels taken one after the other.
         list(pool.map(lambda row: s.go(row[1][None], times_of(s, row[1][None])), rows))
-        # So is moat's, by one program of each package: others would wait for what these compile, and after a
-        # while compile it themselves.
+        # Moat's cache is filled by one program of each package: others would wait for what it compiles, and
+        # after a while compile it themselves.
         first = {}
         for (package, _), runs in rows:
             first.setdefault(package, runs["check"])
