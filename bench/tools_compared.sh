@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 # What moat and NVIDIA's compute-sanitizer (memcheck) find on a GPU: each error of tools_compared.cu under
 # --mode=check, under memcheck, and under --mode=shadow, which has redzones and shadow memory as
-# AddressSanitizer, here without proofs, which find more. What is right in place of the errors, all of it in
-# one process, must be silent, and is timed, by the clock, without a tool and under each, in turns.
-# GPU_SECONDS bounds all of it. DEVICE=cpu: on the CPU device, without memcheck, to test this script; then no
-# section of doc/results.md is written.
+# AddressSanitizer, here without proofs, which find more; many programs side by side (test/gpu/units.bash).
+# What is right in place of the errors, all of it in one process, must be silent, and is timed, by the clock,
+# without a tool and under each, in turns and alone. GPU_SECONDS bounds all of it. DEVICE=cpu: on the CPU
+# device, without memcheck, to test this script; then no section of doc/results.md is written.
 set -u
 here=$(dirname "$0")
 device=${DEVICE:-gpu}
@@ -22,25 +22,31 @@ compile() {  # compile NAME OPTION...
 }
 compile ptx -gencode arch=compute_75,code=compute_75
 compile machine_code -gencode arch=compute_90,code=sm_90
-left() { echo $((${GPU_SECONDS:-100000} - SECONDS)); }
 
-# run TOOL PROGRAM WORD...: what it says in $T/NAME.TOOL, NAME being $name; sets $status and $said, the first
-# error, and $cut: not empty if the end of the script's time ended it.
-run() {
-    local tool=$1 log=$T/$name.$1 command=() limit whole=60
-    shift
-    limit=$(left)
-    limit=$((limit > whole + 5 ? whole : limit > 6 ? limit - 5 : 1))
-    case $tool in
-    alone) [ "$device" = gpu ] || command=("$MOAT" --device="$device" --mode=off) ;;
+# Sets $command to what runs a program under a tool.
+set_command() {
+    case $1 in
+    alone) command=(); [ "$device" = gpu ] || command=("$MOAT" --device="$device" --mode=off) ;;
     memcheck) command=("$sanitizer" --tool memcheck --error-exitcode 97) ;;
     shadow) command=("$MOAT" --device="$device" --mode=shadow --proofs=off) ;;
-    *) command=("$MOAT" --device="$device" --mode="$tool") ;;
+    *) command=("$MOAT" --device="$device" --mode="$1") ;;
     esac
-    timeout -k 2 $limit "${command[@]}" "$@" >"$log" 2>&1 </dev/null
-    status=$? cut=''
-    [ $limit = $whole ] || { [ $status != 124 ] && [ $status != 137 ]; } || cut=yes
-    if [ "$tool" = memcheck ]; then
+}
+
+# start TOOL NAME SECONDS PROGRAM WORD...: a unit, beside the others.
+start() {
+    local command
+    set_command "$1"
+    unit "$1.$2" "$3" "${command[@]}" "${@:4}"
+}
+
+# Sets $status and $said, the first error, of a unit that has ended; returns false if it has not.
+result() {
+    local log
+    units_ended "$1.$2" || return
+    status=$(cat "$units/$1.$2.status")
+    log=$(units_file "$1.$2")
+    if [ "$1" = memcheck ]; then
         said=$(sed -n 's/^========= *//p' "$log" | grep -Ev -m 1 '^(COMPUTE-SANITIZER|ERROR SUMMARY|$)' |
             cut -c 1-80)
     else
@@ -81,51 +87,55 @@ sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-san
 if [ "$device" != gpu ] || [ ! -x "$sanitizer" ]; then
     tools=(shadow check) sanitizer=''
 fi
+# shellcheck source=test/gpu/units.bash
+. "$here/../test/gpu/units.bash"
+units_begin "tools-$device"
+# What is right comes first: it compiles what the others find in the caches.
+errors | awk '{ print NR - 1, $0 }' >"$T/errors"
+for tool in alone "${tools[@]}"; do
+    start "$tool" good 100 "$T/ptx" all good
+done
+for tool in "${tools[@]}"; do
+    while read -r number case what; do
+        program=ptx
+        [[ $what != *'machine code'* ]] || program=machine_code
+        start "$tool" "$number" 30 "$T/$program" "$case" bad
+    done <"$T/errors"
+done
+units_wait
 wrong=0
 for tool in alone "${tools[@]}"; do
-    name=good
-    run "$tool" "$T/ptx" all good
-    if [ -n "$cut" ] && [ -z "$said" ]; then
-        echo "| what is right | $tool | there was no time to run it to its end |" >>"$T/alarms"
+    if ! result "$tool" good; then
+        echo "| what is right | $tool | not run |" >>"$T/alarms"
     elif [ "$status" != 0 ] || [ -n "$said" ]; then
         echo "tools_compared.sh: what is right, $tool: status $status:" \
-            "${said:-$(tail -n 1 "$T/good.$tool")}" >&2
+            "${said:-$(tail -n 1 "$(units_file "$tool.good")")}" >&2
         [ "$tool" = memcheck ] || wrong=$((wrong + 1))
         echo "| what is right | $tool | status $status, ${said:-without a report} |" >>"$T/alarms"
     fi
-done
-
-# Each tool takes one program at a time, beside the others.
-errors | awk '{ print NR - 1, $0 }' >"$T/errors"
-for tool in "${tools[@]}"; do
-    while read -r number case what; do
-        [ "$(left)" -gt 12 ] || break
-        program=ptx
-        [[ $what != *'machine code'* ]] || program=machine_code
-        name=bad-$number
-        run "$tool" "$T/$program" "$case" bad
-        [ -z "$cut" ] || [ -n "$said" ] || break
+    [ "$tool" != alone ] || continue
+    while read -r number _; do
+        result "$tool" "$number" || continue
         # An error is found if the tool says what it is: the program may end with any status.
         if [ -z "$said" ]; then
-            printf '%s\t%s\tno%s\n' "$number" "$tool" \
-                "$([ "$status" = 0 ] || echo ", status $status")"
+            printf '%s\tno%s\n' "$number" "$([ "$status" = 0 ] || echo ", status $status")"
         else
-            printf '%s\t%s\t%s\n' "$number" "$tool" "yes: $said"
+            printf '%s\t%s\n' "$number" "yes: $said"
         fi >>"$T/found.$tool"
-    done <"$T/errors" &
+    done <"$T/errors"
 done
-wait
 
 # Seconds of the clock, in turns: each tool follows each other equally often.
 now() { echo "${EPOCHREALTIME/./}"; }
 order=(alone "${tools[@]}")
 for ((turn = 0; turn < TURNS; turn++)); do
-    [ "$(left)" -gt 15 ] || break
     for ((i = 0; i < ${#order[@]}; i++)); do
-        tool=${order[(turn + i) % ${#order[@]}]} name=time
+        tool=${order[(turn + i) % ${#order[@]}]} left=$(units_rest)
+        [ "$left" -gt 15 ] || break 2
+        set_command "$tool"
         start=$(now)
-        run "$tool" "$T/ptx" all good
-        [ "$status" != 0 ] || echo "$tool $(($(now) - start))" >>"$T/times"
+        ! timeout -k 2 "$((left < 65 ? left - 5 : 60))" "${command[@]}" "$T/ptx" all good \
+            >"$T/log" 2>&1 </dev/null || echo "$tool $(($(now) - start))" >>"$T/times"
     done
 done
 
@@ -142,13 +152,14 @@ done
     while read -r number case what; do
         row="| $what |"
         for tool in "${tools[@]}"; do
-            row+=" $(awk -F '\t' -v n="$number" '$1 == n { print $3 }' "$T/found.$tool" 2>/dev/null |
+            row+=" $(awk -F '\t' -v n="$number" '$1 == n { print $2 }' "$T/found.$tool" 2>/dev/null |
                 grep . || echo 'not run') |"
         done
         echo "$row"
     done <"$T/errors"
     row='| found |'
     for tool in "${tools[@]}"; do
+        touch "$T/found.$tool"
         row+=" $(grep -c $'\tyes' "$T/found.$tool") of $(wc -l <"$T/found.$tool") |"
     done
     echo "$row"

@@ -9,7 +9,6 @@
 static const char *reason(int err)
 {
     switch (err) {
-    case -ENOTSUP: return "passes take neither 32-bit addresses nor registers outside of functions";
     case -EEXIST: return "it contains moat's names: it was rewritten before";
     case -ENOMEM: return "there is not enough memory";
     default: return "see above";

@@ -257,11 +257,42 @@ static bool was_rewritten(const struct ptx_module *m)
     return false;
 }
 
+static int refuse(struct pass_context *c, const char *why)
+{
+    diag_report(c->sink, DIAG_ERROR, &c->m->source, 0, 0, "%s", why);
+    return -ENOTSUP;
+}
+
+// Compilers do not write such modules: the functions' registers would have to be renumbered after theirs.
+static bool has_registers(const struct ptx_module *m)
+{
+    for (uint32_t i = 0; i < m->nitems; i++)
+        if (m->items[i].kind == PTX_ITEM_VAR && m->items[i].var->space == PTX_SPACE_REG)
+            return true;
+    return false;
+}
+
+static int print(const struct pass_context *c)
+{
+    struct pass_result *r = c->result;
+    int err = out_to_memory(&r->out);
+    if (err)
+        return err;
+    ptx_print(c->m, &r->out);
+    out_char(&r->out, 0);
+    r->text = (struct str){r->out.buf, r->out.len - 1};
+    return r->out.error;
+}
+
 static int rewrite(struct pass_context *c, const struct pass_request *request)
 {
     struct pass_result *r = c->result;
-    if (c->m->address_size != 64)
-        return -ENOTSUP;
+    bool old = c->m->version_major < 2 || (c->m->version_major == 2 && c->m->version_minor < 3);
+    if (c->m->address_size == 32 || (!c->m->address_size && old))
+        return refuse(c, "addresses of 32 bits are not rewritten");
+    if (has_registers(c->m))
+        return refuse(c, "registers outside of functions are not rewritten");
+    c->m->address_size = 64;  // what the driver's compiler assumes if a text does not say it
     if (was_rewritten(c->m))
         return -EEXIST;
     int err = verify(c, request);
@@ -273,32 +304,29 @@ static int rewrite(struct pass_context *c, const struct pass_request *request)
         pass_apart_align(c->m);
     if (!err)
         err = run_passes(c, request);
-    if (err)
-        return err;
-    err = out_to_memory(&r->out);
-    if (err)
-        return err;
-    ptx_print(c->m, &r->out);
-    out_char(&r->out, 0);
-    r->text = (struct str){r->out.buf, r->out.len - 1};
-    return r->out.error;
+    return err ? err : print(c);
 }
 
-int pass_rewrite(const char *name, struct str text, const struct pass_request *request,
-                 struct diag_sink *sink, struct pass_result **out)
+static int retarget(struct pass_context *c, const struct pass_request *request)
+{
+    int err = edit_target(c->m, request->arch, &c->result->lowered);
+    return err ? err : print(c);
+}
+
+static int make(const char *name, struct str text, const struct pass_request *request, struct diag_sink *sink,
+                int (*change)(struct pass_context *c, const struct pass_request *request),
+                struct pass_result **out)
 {
     struct pass_context c = {
         .sink = sink, .wants = request->wants, .judge = request->judge, .linked = request->linked};
     *out = NULL;
-    if (!pass_known(request->passes))
-        return -ENOENT;
     int err = ptx_parse(name, text, sink, NULL, &c.m);
     if (err)
         return err;
     c.result = mem_zalloc(1, sizeof *c.result);
     if (c.result)
         arena_init(&c.result->arena, 0);
-    err = c.result ? rewrite(&c, request) : -ENOMEM;
+    err = c.result ? change(&c, request) : -ENOMEM;
     if (c.result)
         pass_break(&c, PASS_ALL_FACTS);
     ptx_free(c.m);
@@ -307,6 +335,19 @@ int pass_rewrite(const char *name, struct str text, const struct pass_request *r
     else
         *out = c.result;
     return err;
+}
+
+int pass_rewrite(const char *name, struct str text, const struct pass_request *request,
+                 struct diag_sink *sink, struct pass_result **out)
+{
+    *out = NULL;
+    return pass_known(request->passes) ? make(name, text, request, sink, rewrite, out) : -ENOENT;
+}
+
+int pass_retarget(const char *name, struct str text, unsigned arch, struct diag_sink *sink,
+                  struct pass_result **out)
+{
+    return make(name, text, &(struct pass_request){.arch = arch}, sink, retarget, out);
 }
 
 void pass_result_free(struct pass_result *r)
@@ -331,11 +372,15 @@ void pass_raise_to(struct ptx_module *m, uint32_t major, uint32_t minor)
     m->version_minor = minor;
 }
 
-int pass_raise_version(struct ptx_module *m, unsigned *arch)
+int pass_raise_version(struct pass_context *c, unsigned *arch)
 {
     char suffix;
-    if (!edit_target_parse(m->target, arch, &suffix) || *arch < OLDEST)
+    if (!edit_target_parse(c->m->target, arch, &suffix) || *arch < OLDEST) {
+        diag_report(c->sink, DIAG_ERROR, &c->m->source, 0, 0,
+                    "code for " STR_FMT " is not rewritten, only for sm_%d and newer ones",
+                    STR_ARG(c->m->target), OLDEST);
         return -ENOTSUP;
-    pass_raise_to(m, 6, 3);
+    }
+    pass_raise_to(c->m, 6, 3);
     return 0;
 }

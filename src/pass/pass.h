@@ -102,12 +102,15 @@ void pass_key(const char *passes, char *key, size_t size);
 // Rewrites a module. Returns 0, or a negative code: the program should then get its module unchanged.
 //   -ENOENT   there is no such pass
 //   -EINVAL   the text is no PTX, or, with verify, it is wrong before or after a pass: reported
-//   -ENOTSUP  PTX of a kind that passes do not take: 32-bit addresses, registers outside of functions
+//   -ENOTSUP  PTX of a kind that passes do not take, such as 32-bit addresses: reported
 //   -EEXIST   it has names of ours: it was rewritten before
 //   -ENOMEM
 // name and text need not outlive the call.
 int pass_rewrite(const char *name, struct str text, const struct pass_request *request,
                  struct diag_sink *sink, struct pass_result **out);
+// Changes nothing of a module but its .target, for that GPU. Returns what pass_rewrite does.
+int pass_retarget(const char *name, struct str text, unsigned arch, struct diag_sink *sink,
+                  struct pass_result **out);
 void pass_result_free(struct pass_result *r);
 
 // Returns the first variable that the pass of that name added, NULL if it added none.
@@ -145,10 +148,10 @@ void pass_break(struct pass_context *c, unsigned facts);
 
 // Raises the PTX version to this one at least, which does not change the module's meaning.
 void pass_raise_to(struct ptx_module *m, uint32_t major, uint32_t minor);
-// Raises it to what inserted code is written in, and stores the architecture of the target. Returns -ENOTSUP
-// if that is older than sm_70: there, lanes of a warp wait for one another, and a newer target would change
-// what the module means.
-int pass_raise_version(struct ptx_module *m, unsigned *arch);
+// Raises it to what inserted code is written in, and stores the architecture of the target. Returns -ENOTSUP,
+// and reports why, if that is older than sm_70: there, lanes of a warp wait for one another, and a newer
+// target would change what the module means.
+int pass_raise_version(struct pass_context *c, unsigned *arch);
 
 // Runs a pass. Returns 0 or a negative code; an error of the edit takes precedence.
 typedef int pass_fn(struct pass_context *c);

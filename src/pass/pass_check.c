@@ -573,7 +573,7 @@ static int rewrite(struct checking *k)
 {
     struct pass_context *c = k->c;
     unsigned arch;
-    int err = pass_raise_version(c->m, &arch);
+    int err = pass_raise_version(c, &arch);
     if (!err)
         err = add_text(k);
     if (!err)

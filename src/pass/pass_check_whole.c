@@ -29,6 +29,7 @@ static bool is_covered_op(const struct ptx_form *form)
     case PTX_OP_ST_ASYNC:
     case PTX_OP_RED_ASYNC:
     case PTX_OP_ST_BULK:
+    case PTX_OP_DISCARD:
     case PTX_OP_MULTIMEM_LD_REDUCE:
     case PTX_OP_MULTIMEM_ST:
     case PTX_OP_MULTIMEM_RED:

@@ -341,7 +341,7 @@ static int look_func(struct fencing *k, const struct ptx_func *f)
 static int raise_version(struct fencing *k)
 {
     unsigned arch;
-    int err = pass_raise_version(k->all.c->m, &arch);
+    int err = pass_raise_version(k->all.c, &arch);
     k->exact_shared = !err && arch >= 90;
     if (k->exact_shared)
         pass_raise_to(k->all.c->m, 8, 1);

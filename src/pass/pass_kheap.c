@@ -187,13 +187,16 @@ static bool find(struct pass_context *c, struct redirection *r)
 }
 
 // Prints one function. All functions go into one text, so that they can refer to each other.
-static int print_function(const struct redirection *r, unsigned i, struct out *to)
+static int print_function(struct pass_context *c, const struct redirection *r, unsigned i, struct out *to)
 {
     const unsigned plain = offsetof(struct kheap, plain), foreign = offsetof(struct kheap, foreign),
                    bytes = offsetof(struct kheap, bytes), bounds = offsetof(struct kheap, bounds);
     const char *type = types_of(r->from[i], &rows[i]);
-    if (!type)
+    if (!type) {
+        diag_report(c->sink, DIAG_ERROR, &c->m->source, 0, 0, "%s is declared with unknown types",
+                    rows[i].name);
         return -ENOTSUP;
+    }
     switch (i) {
     case MALLOC: out_fmt(to, take_text, type, type, plain); break;
     case FREE: out_fmt(to, give_text, type, bytes, foreign); break;
@@ -213,7 +216,7 @@ static int add_functions(struct pass_context *c, struct redirection *r)
     out_str(&text, str_from(kheap_functions_ptx));
     for (unsigned i = 0; i < ROWS && !err; i++)
         if (r->from[i])
-            err = print_function(r, i, &text);
+            err = print_function(c, r, i, &text);
     if (!err)
         err = text.error;
     if (!err)
@@ -251,7 +254,7 @@ int pass_kheap(struct pass_context *c)
     if (!find(c, &r))
         return edit_error(c->edit);
     unsigned arch;
-    int err = pass_raise_version(c->m, &arch);
+    int err = pass_raise_version(c, &arch);
     if (!err)
         err = regbound_add(c);
     if (!err)

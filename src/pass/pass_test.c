@@ -333,6 +333,7 @@ static void bad_requests(void **state)
     fails("nonsense", &counting, -EINVAL);
     fails(HEAD, &(struct pass_request){.passes = "cnt"}, -ENOENT);
     fails(".version 9.0\n.target sm_20\n.address_size 32\n", &counting, -ENOTSUP);
+    fails(".version 2.2\n.target sm_20\n", &counting, -ENOTSUP);
     fails(HEAD ".reg .b32 r;\n.entry k()\n{\nret;\n}\n", &counting, -ENOTSUP);
     fails(HEAD ".entry k()\n{\n.reg .b32 r;\nadd.f64 r, r, r;\n}\n", &counting, -EINVAL);
     fails(".version 9.0\n.target compute\n.address_size 64\n",
@@ -340,6 +341,31 @@ static void bad_requests(void **state)
     struct pass_result *r = rewritten(HEAD ".entry k()\n{\nret;\n}\n", &counting);
     fails(r->text.ptr, &counting, -EEXIST);
     pass_result_free(r);
+}
+
+// A text of today without the size of addresses has addresses of 64 bits.
+static void good_size(void **state)
+{
+    struct pass_result *r = rewritten(".version 9.0\n.target sm_90\n.entry k()\n{\nret;\n}\n", &counting);
+    assert_non_null(strstr(r->text.ptr, ".address_size 64\n"));
+    pass_result_free(r);
+}
+
+static void good_retarget(void **state)
+{
+    struct testing_sink *sink = testing_sink_new();
+    struct pass_result *r;
+    static const char body[] = ".address_size 64\n.visible .entry k()\n{\n\tret;\n}\n";
+    char text[200], as[200];
+    snprintf(text, sizeof text, ".version 8.8\n.target sm_121a\n%s", body);
+    snprintf(as, sizeof as, ".version 8.8\n.target sm_90\n%s", body);
+    assert_int_equal(pass_retarget("newer", str_from(text), 90, &sink->sink, &r), 0);
+    assert_true(r->lowered);
+    assert_string_equal(r->text.ptr, as);
+    pass_result_free(r);
+    assert_int_equal(pass_retarget("nonsense", STR("nonsense"), 90, &sink->sink, &r), -EINVAL);
+    assert_null(r);
+    free(sink);
 }
 
 static void good_targets(void **state)
@@ -635,6 +661,8 @@ int main(void)
         cmocka_unit_test(good_promises),
         cmocka_unit_test(bad_requests),
         cmocka_unit_test(good_targets),
+        cmocka_unit_test(good_size),
+        cmocka_unit_test(good_retarget),
         cmocka_unit_test(good_results),
         cmocka_unit_test(bad_descriptions),
         cmocka_unit_test(good_sums),

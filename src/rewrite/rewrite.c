@@ -43,6 +43,7 @@ struct work {
     const char *where;  // the image's origin, for --dump-rewritten
     bool links;         // the texts are linked here, not by the program
     bool compile;       // false: the driver gets PTX, and compiles it for each device
+    CUresult refusal;   // of the driver's compiler
     char first[400];    // first error message
     char key[CACHE_MOST_PASS + 1];
 };
@@ -115,6 +116,60 @@ static bool failed(struct work *w, int err)
     return leave(w->r, REWRITE_FAILED, "%s", w->first[0] ? w->first : strerror(-err));
 }
 
+static bool launches(const struct work *w)
+{
+    for (unsigned i = 0; i < w->ntexts; i++)
+        for (uint32_t f = 0; f < w->texts[i]->nfuncs; f++)
+            if (w->texts[i]->funcs[f].why == PASS_LAUNCHES)
+                return true;
+    return false;
+}
+
+// Returns whether the driver will refuse the image at the next start too. The CPU device supports more with
+// every version of moat.
+static bool lasts(CUresult result)
+{
+    if (guard.real_fault)
+        return false;
+    switch ((int)result) {
+    case CUDA_ERROR_INVALID_IMAGE:
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+    case CUDA_ERROR_INVALID_PTX:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_INVALID_SOURCE: return true;
+    default: return false;
+    }
+}
+
+// Leaves an image that the driver's compiler has refused.
+static bool refused(struct work *w, CUresult result)
+{
+    w->refusal = result;
+    return leave(w->r, launches(w) ? REWRITE_LAUNCHES : REWRITE_REFUSED, "%s%s%s", name_of(result),
+                 w->jit.log[0] ? ": " : "", w->jit.log);
+}
+
+static void release(struct rewrite *r)
+{
+    if (r->link)
+        guard.real.cuLinkDestroy(r->link);
+    if (r->cached)
+        cache_entry_free(&r->entry);
+    rewrite_later_free(r->later);
+    mem_free(r->program);
+    pass_result_free(r->text);
+    for (unsigned i = 0; i < r->nparts; i++)
+        pass_result_free(r->parts[i]);
+    mem_free(r->parts);
+    r->link = NULL;
+    r->cached = r->own = false;
+    r->later = NULL;
+    r->program = NULL;
+    r->text = NULL;
+    r->parts = NULL;
+    r->nparts = 0;
+}
+
 // --- the device -------------------------------------------------------------------------------------------
 
 static unsigned arch_of(CUdevice device)
@@ -177,31 +232,88 @@ static const struct pass_check *checks_of(const struct rewrite *r)
     return r->nparts == 1 ? r->parts[0]->check : NULL;
 }
 
+// Compiles a text for a newer GPU for this one. It is compiled here, since the driver may compile a text as
+// late as at a launch, when the program's own image can no longer be loaded in its place.
+static bool compile_retargeted(struct work *w, size_t *size)
+{
+    struct rewrite *r = w->r;
+    struct image_buffer buffer = {0};
+    struct pass_result *bare = NULL;
+    struct str text;
+    void *image = NULL;
+    char name[128];
+    rewrite_source_name(&w->source, 0, name, sizeof name);
+    int err = rewrite_source_read(&w->source, 0, &w->sink, &buffer, &text);
+    if (!err)
+        err = pass_retarget(name, text, w->arch, &w->sink, &bare);
+    image_buffer_free(&buffer);
+    if (err)
+        return failed(w, err);
+    CUresult result = rewrite_link_open(&w->jit, &r->link);
+    if (!result)
+        result = rewrite_link_add(r->link, bare->text, name, 0);
+    if (!result)
+        result = guard.real.cuLinkComplete(r->link, &image, size);
+    pass_result_free(bare);
+    r->image = result ? NULL : image;
+    return !result || refused(w, result);
+}
+
+// Makes the image of a text for a newer GPU: what is proved of the text says nothing of the machine code that
+// the program has for this GPU. It has a cache entry of its own.
+static bool retarget(struct work *w)
+{
+    struct rewrite *r = w->r;
+    char pass[CACHE_MOST_PASS + 1];
+    const char *rest = strchr(w->key, ';');
+    int driver = 0;
+    size_t size = 0;
+    guard.real.cuDriverGetVersion(&driver);
+    snprintf(pass, sizeof pass, "bare%s", rest ? rest : "");
+    const struct cache_key key = {.content = {(const char *)w->sums, sizeof *w->sums},
+                                  .pass = pass,
+                                  .arch = w->arch,
+                                  .driver = (uint32_t)driver};
+    if (cache && !cache_get(cache, &key, &r->entry)) {
+        guard_count(GUARD_CACHE_HITS);
+        r->cached = true;
+        r->image = r->entry.image.ptr;
+        return true;
+    }
+    if (!compile_retargeted(w, &size))
+        return false;
+    if (cache && !cache_put(cache, &key, (struct str){r->image, size}, STR("bare\n")))
+        guard_count(GUARD_CACHE_STORED);
+    return true;
+}
+
 // Prepares the load of the program's own code, and keeps the text that its variants are compiled from, which
 // the cache's entry or the result of the passes holds.
 static bool keep_for_later(struct work *w)
 {
     struct rewrite *r = w->r;
     r->later = rewrite_later_new(&w->jit, w->key, w->arch, &w->sums[0]);
-    r->own = rewrite_source_is_native(&w->source, 0, w->arch);
-    if (!r->own)
-        r->program = rewrite_source_copy(&w->source, 0, &w->sink);
-    r->image = r->program;
-    if (!r->later || (!r->own && !r->program))
+    if (!r->later)
         return failed(w, -ENOMEM);
     if (r->cached)
         rewrite_later_entry(r->later, &r->entry);
     else
         rewrite_later_result(r->later, w->texts[0]);
     r->cached = false;
-    return true;
+    r->image = NULL;
+    if (rewrite_source_is_newer(&w->source, 0))
+        return retarget(w);
+    r->own = rewrite_source_is_native(&w->source, 0, w->arch);
+    if (!r->own)
+        r->image = r->program = rewrite_source_copy(&w->source, 0, &w->sink);
+    return r->own || r->image || failed(w, -ENOMEM);
 }
 
 // Returns whether the image may be loaded as it is, while checked variants are compiled when they are wanted.
 static bool may_be_apart(const struct work *w, bool together)
 {
     return w->r->plan.apart && !together && w->compile && w->source.count == 1 &&
-           rewrite_source_is_plain(&w->source, 0) && !strchr(w->passes, ',') && pass_variants_of(w->passes);
+           !rewrite_source_is_listed(&w->source) && !strchr(w->passes, ',') && pass_variants_of(w->passes);
 }
 
 // Returns true if the cache has decided the matter, one way or the other.
@@ -219,8 +331,8 @@ static bool recall(struct work *w, const struct cache_key *key)
     if (r->nparts) {
         r->cached = true;
         r->image = r->entry.image.ptr;
-        if (checks_of(r) && checks_of(r)->apart)
-            keep_for_later(w);
+        if (checks_of(r) && checks_of(r)->apart && !keep_for_later(w))
+            release(r);
     } else {
         cache_entry_free(&r->entry);
     }
@@ -286,6 +398,38 @@ static bool launched_alike(struct work *w, const struct cache_key *key)
     return true;
 }
 
+// Returns the newest version of PTX, as 90 for 9.0, that the driver's compiler takes; 0: not known.
+static unsigned newest_ptx(void)
+{
+    static const struct {
+        int driver;
+        unsigned ptx;
+    } rows[] = {{12000, 80}, {12010, 81}, {12020, 82}, {12030, 83}, {12040, 84}, {12050, 85},
+                {12060, 85}, {12070, 86}, {12080, 87}, {12090, 88}, {13000, 90}, {13010, 91}};
+    int driver = 0;
+    if (guard.real_fault || guard.real.cuDriverGetVersion(&driver))
+        return 0;
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].driver == driver)
+            return rows[i].ptx;
+    return 0;
+}
+
+// Leaves images whose PTX the driver refuses at its first line, before it is rewritten.
+static bool compilable(struct work *w)
+{
+    unsigned newest = newest_ptx();
+    for (unsigned i = 0; i < w->source.count && newest; i++) {
+        unsigned major, minor;
+        rewrite_source_version(&w->source, i, &major, &minor);
+        if (major * 10 + minor > newest)
+            return leave(w->r, REWRITE_REFUSED,
+                         "its PTX is of version %u.%u, and the driver takes %u.%u at most", major, minor,
+                         newest / 10, newest % 10);
+    }
+    return true;
+}
+
 // Texts are dumped before the driver has accepted them, because refused ones are of interest too.
 static void dump_all(const struct work *w)
 {
@@ -318,15 +462,6 @@ static bool rewrite_all(struct work *w)
             return failed(w, err);
     }
     return true;
-}
-
-static bool launches(const struct work *w)
-{
-    for (unsigned i = 0; i < w->ntexts; i++)
-        for (uint32_t f = 0; f < w->texts[i]->nfuncs; f++)
-            if (w->texts[i]->funcs[f].why == PASS_LAUNCHES)
-                return true;
-    return false;
 }
 
 // Applies the smallest limit that a pass has set to all texts, because they are compiled together.
@@ -384,22 +519,6 @@ static CUresult link_all(struct work *w, size_t *size)
     return result;
 }
 
-// Returns whether the driver will refuse the image at the next start too. The CPU device supports more with
-// every version of moat.
-static bool lasts(CUresult result)
-{
-    if (guard.real_fault)
-        return false;
-    switch ((int)result) {
-    case CUDA_ERROR_INVALID_IMAGE:
-    case CUDA_ERROR_NO_BINARY_FOR_GPU:
-    case CUDA_ERROR_INVALID_PTX:
-    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
-    case CUDA_ERROR_INVALID_SOURCE: return true;
-    default: return false;
-    }
-}
-
 static bool compile(struct work *w, const struct cache_key *key, size_t *size)
 {
     if (!limit_registers(w))
@@ -408,8 +527,7 @@ static bool compile(struct work *w, const struct cache_key *key, size_t *size)
     if (!result)
         return true;
     w->r->image = NULL;
-    leave(w->r, launches(w) ? REWRITE_LAUNCHES : REWRITE_REFUSED, "%s%s%s", name_of(result),
-          w->jit.log[0] ? ": " : "", w->jit.log);
+    refused(w, result);
     // A toolkit that has the device's runtime may be installed later.
     if (lasts(result) && (w->source.ncodes || !calls_runtime(w)))
         store_left(key, w->r);
@@ -438,7 +556,7 @@ static bool make_anew(struct work *w, const struct cache_key *key)
 {
     size_t size = 0;
     w->links = w->compile;
-    if (!launched_alike(w, key) || !rewrite_all(w))
+    if (!compilable(w) || !launched_alike(w, key) || !rewrite_all(w))
         return false;
     if (!w->compile && w->ntexts > 1)
         return leave(w->r, REWRITE_FAILED, "several texts cannot be linked without a context");
@@ -451,8 +569,11 @@ static bool make_anew(struct work *w, const struct cache_key *key)
     if ((w->compile && !apart && !compile(w, key, &size)) || !describe(w, key, size))
         return false;
     if (apart) {
-        w->ntexts = 0;
-        return keep_for_later(w);
+        bool kept = keep_for_later(w);
+        w->ntexts = w->r->later ? 0 : w->ntexts;
+        if (!kept && lasts(w->refusal))
+            store_left(key, w->r);
+        return kept;
     }
     if (!w->compile) {
         w->r->text = w->texts[0];
@@ -482,27 +603,6 @@ static bool make(struct work *w)
 }
 
 // --- the ways in ------------------------------------------------------------------------------------------
-
-static void release(struct rewrite *r)
-{
-    if (r->link)
-        guard.real.cuLinkDestroy(r->link);
-    if (r->cached)
-        cache_entry_free(&r->entry);
-    rewrite_later_free(r->later);
-    mem_free(r->program);
-    pass_result_free(r->text);
-    for (unsigned i = 0; i < r->nparts; i++)
-        pass_result_free(r->parts[i]);
-    mem_free(r->parts);
-    r->link = NULL;
-    r->cached = r->own = false;
-    r->later = NULL;
-    r->program = NULL;
-    r->text = NULL;
-    r->parts = NULL;
-    r->nparts = 0;
-}
 
 // Returns false if no mode wants the image rewritten.
 static bool choose_passes(struct work *w, const struct rewrite_origin *from)

@@ -245,9 +245,21 @@ bool rewrite_source_is_native(const struct rewrite_source *s, unsigned i, unsign
     return e->fatbin == IMAGE_NO_FATBIN || e->arch == arch;
 }
 
-bool rewrite_source_is_plain(const struct rewrite_source *s, unsigned i)
+bool rewrite_source_is_newer(const struct rewrite_source *s, unsigned i)
 {
-    return !s->listed && !s->texts[i].newer;
+    return s->texts[i].newer;
+}
+
+bool rewrite_source_is_listed(const struct rewrite_source *s)
+{
+    return s->listed;
+}
+
+void rewrite_source_version(const struct rewrite_source *s, unsigned i, unsigned *major, unsigned *minor)
+{
+    const struct image_entry *e = image_entry(s->texts[i].image, s->texts[i].entry);
+    *major = e->version_major;
+    *minor = e->version_minor;
 }
 
 char *rewrite_source_copy(const struct rewrite_source *s, unsigned i, struct diag_sink *sink)

@@ -64,8 +64,11 @@ bool rewrite_source_alike(const struct rewrite_source *s, unsigned i, struct dia
 // Returns whether the driver runs what the text says if the program's image is loaded as it is: the image is
 // the text, or the text is for this very architecture, and with it machine code made from it.
 bool rewrite_source_is_native(const struct rewrite_source *s, unsigned i, unsigned arch);
-// Returns whether the driver can compile the text as it is.
-bool rewrite_source_is_plain(const struct rewrite_source *s, unsigned i);
+// Returns whether the text is for another GPU: the driver cannot compile it for this one as it is.
+bool rewrite_source_is_newer(const struct rewrite_source *s, unsigned i);
+// Returns whether the texts are those of several objects, which the program has linked.
+bool rewrite_source_is_listed(const struct rewrite_source *s);
+void rewrite_source_version(const struct rewrite_source *s, unsigned i, unsigned *major, unsigned *minor);
 // Returns a copy of the text, with a NUL; NULL if it cannot be read, or out of memory.
 char *rewrite_source_copy(const struct rewrite_source *s, unsigned i, struct diag_sink *sink);
 

@@ -67,13 +67,16 @@ $ moat ptx instrument $T/b.ptx
 2> moat: error: $T/b.ptx cannot be rewritten: it contains moat's names: it was rewritten before
 [status 2]
 $ sed 's/size 64/size 32/' $T/a.ptx > $T/c.ptx; moat ptx instrument $T/c.ptx
-2> moat: error: $T/c.ptx cannot be rewritten: passes take neither 32-bit addresses nor registers outside of functions
+2> $T/c.ptx:1:1: error: addresses of 32 bits are not rewritten
+2>   .version 9.0 .target sm_75 .address_size 32
+2>   ^
+2> moat: error: $T/c.ptx cannot be rewritten: see above
 [status 2]
 $ echo nonsense > $T/d.ptx; moat ptx instrument $T/d.ptx
 2> $T/d.ptx: offset 0x0: error: not an ELF file, archive, fatbin or PTX
 [status 2]
 $ moat ptx instrument --pass=cont $T/a.ptx
-2> moat: error: --pass: there is no pass "cont"; there are: count, kheap, check, variants, shadow, shadow_128, shadow_8, shadow_unloaded, shadow_unloaded_128, shadow_unloaded_8, fence, fence_modulo, fence_check, fence_watchdog, fence_modulo_watchdog, fenc
+2> moat: error: --pass: there is no pass "cont"; there are: count, kheap, check, shadow, shadow_128, shadow_8, shadow_unloaded, shadow_unloaded_128, shadow_unloaded_8, variants, fence, fence_modulo, fence_check, fence_watchdog, fence_modulo_watchdog, fenc
 [status 2]
 $ moat ptx instrument --module=2 $T/a.ptx
 2> moat: error: $T/a.ptx has 1 module, there is no module 2

@@ -5,7 +5,9 @@
 # (the scripts below, in parts), random kernels of every class (test/guard/check_classes.sh), and random
 # kernels whose reports and results must be those of the CPU device. The table goes to the file SECTION names,
 # if any: bench/section check-errors-gpu <FILE puts it into doc/results.md. DEVICE=cpu: on the CPU device, to
-# test this script. check_gpu.sh seed N: one round of the comparison with the CPU device.
+# test this script. Each kind of tests gets its first share early. Arguments: only the kinds of these names
+# (classes, seeds, together, or a script's name); with the same GPU_ROWS the table has what other runs did.
+# check_gpu.sh seed N: one round of the comparison with the CPU device.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 device=${DEVICE:-gpu}
@@ -61,7 +63,8 @@ export GUARD_DEVICE=$device CHECK_LIMIT=${CHECK_LIMIT:-100} TEST_ALL=0
 [ -z "${GPU_CACHE:-}" ] || export CHECK_CACHE=$GPU_CACHE
 units_begin check
 # A script, and in how many parts it runs, each of some 20 programs.
-parts='check_mode 7
+parts='check_apart 3
+check_mode 7
 check_graphs 6
 check_proofs 6
 check_memory 4
@@ -72,34 +75,74 @@ check_spaces 3
 check_collective 3
 check_races 2
 check_linked 1
-check_strays 1
-check_apart 1'
-for ((part = 1; part < 8; part++)); do
-    while read -r script of; do
-        [ $part -le "$of" ] || continue
-        [ "$of" = 1 ] && words='' || words="CASES_PART=$part/$of"
-        # shellcheck disable=SC2086
-        unit "$script.$part" 240 env $words test/guard/$script.sh
-    done <<<"$parts"
-done
+check_strays 1'
+
+wanted=("$@")
+want() {  # want NAME SECONDS COMMAND...: the unit, unless another kind is wanted
+    local kind
+    for kind in "${wanted[@]}"; do
+        [[ $1 != "$kind".* ]] || break
+        kind=
+    done
+    if [ ${#wanted[@]} = 0 ] || [ -n "$kind" ]; then
+        unit "$@"
+    else
+        units_names+=("$1")
+    fi
+}
+
+scripts() {  # scripts PART...
+    local part script of words
+    for part; do
+        while read -r script of; do
+            [ "$part" -le "$of" ] || continue
+            [ "$of" = 1 ] && words='' || words="CASES_PART=$part/$of"
+            # shellcheck disable=SC2086
+            want "$script.$part" 240 env $words test/guard/$script.sh
+        done <<<"$parts"
+    done
+}
+
 # The same with the variants of a module together, which is not what a GPU gets by default.
-for part in 1/6 3/6 5/6; do
-    unit "together.check_proofs.${part%/*}" 240 env MOAT_OPTIONS=check-variants=together CASES_PART=$part \
-        test/guard/check_proofs.sh
-    unit "together.check_mode.${part%/*}" 240 env MOAT_OPTIONS=check-variants=together CASES_PART=$part \
-        test/guard/check_mode.sh
-done
-for seed in 1 2 3 4; do
-    unit seeds.$seed 240 "$0" seed $seed
-done
-# 1,000 kernels for each class, in rounds of other random numbers.
+together() {  # together PART
+    local script
+    for script in check_proofs check_mode; do
+        want "together.$script.$1" 240 env MOAT_OPTIONS=check-variants=together CASES_PART="$1/6" \
+            test/guard/$script.sh
+    done
+}
+
+# 1,000 kernels for each class, in rounds of other random numbers: a few with variants apart, which are
+# compiled one by one, and most of them together.
+rounds='1 200 apart
+2 800 together'
 classes=$(test/guard/check_classes.sh list)
-for round in 1 2 3 4 5; do
+round() {  # round NUMBER
+    local program class proofs cases variants
+    read -r cases variants < <(sed -n "s/^$1 //p" <<<"$rounds")
     while read -r program class proofs; do
-        unit "classes.$class.$proofs.$round" 200 env CHECK_SEED=$((100 + round)) CHECK_CASES=200 \
-            test/guard/check_classes.sh "$program" "$class" "$proofs"
+        want "classes.$1.$class.$proofs" 240 env CHECK_SEED=$((100 + $1)) CHECK_CASES="$cases" \
+            MOAT_OPTIONS=check-variants="$variants" test/guard/check_classes.sh "$program" "$class" "$proofs"
     done <<<"$classes"
-done
+}
+
+seeds() {  # seeds NUMBER...
+    local seed
+    for seed; do want "seeds.$seed" 240 "$0" seed "$seed"; done
+}
+
+scripts 1
+seeds 1
+together 1
+round 1
+scripts 2
+round 2
+together 3
+scripts 3 4 5
+seeds 2
+together 5
+scripts 6 7
+seeds 3 4
 units_end
 if [ -n "${SECTION:-}" ]; then
     {
@@ -113,16 +156,15 @@ if [ -n "${SECTION:-}" ]; then
             echo "| \`$script.sh\` | $(units_sum "$script") |"
         done <<<"$parts"
         echo
-        rounds=0
-        for round in 1 2 3 4 5; do
-            missing=
-            while read -r _ class proofs; do
-                units_ended "classes.$class.$proofs.$round" || missing=yes
-            done <<<"$classes"
-            [ -n "$missing" ] || rounds=$((rounds + 1))
-        done
-        echo "Random kernels of $(cut -d ' ' -f 2 <<<"$classes" | sort -u | wc -l) classes, with proofs and" \
-            "without, 200 of each in a round, $rounds of 5 rounds complete: $(units_sum classes)."
+        echo "Random kernels of $(cut -d ' ' -f 2 <<<"$classes" | sort -u | wc -l) classes, each with" \
+            'proofs and without; each passes only if all of its kernels do:'
+        echo
+        echo '| kernels of each | variants | result |'
+        echo '| ---: | --- | --- |'
+        while read -r number cases variants; do
+            echo "| $cases | $variants | $(units_sum "classes.$number") |"
+        done <<<"$rounds"
+        echo
         echo "With \`--check-variants=together\`, half of \`check_proofs.sh\` and of \`check_mode.sh\`:" \
             "$(units_sum together)."
         echo "500 random kernels whose reports and results must be those of the CPU device, 4 times:" \

@@ -7,6 +7,7 @@
 #
 #   units_begin NAME                    before the first unit
 #   unit NAME SECONDS COMMAND...        runs the command beside others, for SECONDS at most
+#   units_wait                          waits until no unit runs
 #   units_end                           waits for all, prints what failed; sets $passed, $failed, $skipped,
 #                                       and $left, the number of units that have not ended
 #   units_sum NAME                      sums of the units NAME and NAME.*, as "N passed, M failed"
@@ -98,10 +99,14 @@ units_sum() {
         [ $late = 0 ] || echo ", $late parts not run")"
 }
 
-units_end() {
-    local name p f s
+units_wait() {
     # What even SIGKILL does not end, as a process whose kernel hangs, is not waited for.
     while [ -n "$(jobs -rp)" ] && [ $SECONDS -lt $((${GPU_SECONDS:-100000} + 7)) ]; do sleep 0.1; done
+}
+
+units_end() {
+    local name p f s
+    units_wait
     passed=0 failed=0 skipped=0 left=0
     for name in "${units_names[@]}"; do
         units_ended "$name" || { left=$((left + 1)); continue; }

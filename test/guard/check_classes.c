@@ -11,7 +11,7 @@
 // that is right.
 #include "check_random.h"
 
-enum { BATCH = 40, MOST = 6000, LINE = 1000, WARP = 32 };
+enum { BATCH = 40, MOST = 6000, LARGEST = MOST + 3 * 16, LINE = 1000, WARP = 32 };  // LARGEST: of plan_case
 
 enum root {
     BY_PARAMETER,
@@ -345,7 +345,7 @@ static bool choose(const struct plan *p, struct run *r, const char *class)
 
 static void fill(CUdeviceptr at, uint64_t size, unsigned char first)
 {
-    static unsigned char bytes[MOST + 16];
+    static unsigned char bytes[LARGEST];
     for (uint64_t i = 0; i < size; i++)
         bytes[i] = (unsigned char)(first + i);
     NEED(d.cuMemcpyHtoD_v2(at, bytes, size));
@@ -355,7 +355,7 @@ static void fill(CUdeviceptr at, uint64_t size, unsigned char first)
 static void compare(CUdeviceptr at, uint64_t size, unsigned char first, int64_t except, unsigned width,
                     unsigned line)
 {
-    static unsigned char bytes[MOST + 16];
+    static unsigned char bytes[LARGEST];
     NEED(d.cuMemcpyDtoH_v2(bytes, at, size));
     for (int64_t i = 0; i < (int64_t)size; i++)
         if (bytes[i] != (unsigned char)(first + i) && !(except <= i && i < except + width)) {

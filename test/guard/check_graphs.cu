@@ -432,6 +432,21 @@ static void memory(bool bad)
     run(e);
 }
 
+// A node that kernels may update is not exchanged: it looks up every root. Only GPUs have such nodes.
+static void updatable(bool bad)
+{
+    float *x = take<float>(256), *spare = take<float>(256);
+    cudaGraph_t g = new_graph();
+    cudaGraphNode_t node = add_scale(g, x, 256);
+    cudaLaunchAttributeValue value = {};
+    value.deviceUpdatableKernelNode.deviceUpdatable = 1;
+    NEED(cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributeDeviceUpdatableKernelNode, &value));
+    cudaGraphExec_t e = make(g);
+    run(e);
+    NEED(cudaFree(bad ? x : spare));
+    run(e);
+}
+
 // What the correct twin's launches are: "N M L", N kernels proved, M in part, L with all checks and bounds.
 static const struct check_case cases[] = {
     {"smaller", smaller, "heap-buffer-overflow 4 0 0"},
@@ -455,6 +470,7 @@ static const struct check_case cases[] = {
     {"in_part", in_part, "heap-buffer-overflow 0 2 0"},
     {"in_part_freed", in_part_freed, "heap-use-after-free 0 2 0"},
     {"memory", memory, "heap-buffer-overflow 2 0 0"},
+    {"updatable", updatable, "heap-use-after-free 0 0 0"},
 };
 
 int main(int argc, char **argv)

@@ -25,6 +25,10 @@ static void put(const char *fmt, ...)
     va_start(args, fmt);
     used += (size_t)vsnprintf(text + used, TEXT - used, fmt, args);
     va_end(args);
+    if (used >= TEXT) {
+        printf("%s: no place for the text of a module\n", __FILE__);
+        exit(2);
+    }
 }
 
 // --- accesses ----------------------------------------------------------------------------------------------

@@ -452,6 +452,41 @@ static void bulk_to(bool bad)
     expect(out, 32, seven);
 }
 
+// What is discarded may be lost: 128 bytes of another buffer, or of nobody's memory.
+__global__ void discards(char *data, int *out, int at)
+{
+    if (threadIdx.x == 0)
+        asm volatile("discard.global.L2 [%0], 128;" ::"l"(__cvta_generic_to_global(data + at)) : "memory");
+    out[threadIdx.x] = 7;
+}
+
+static void discarded(bool bad)
+{
+    int *out = take<int>(32);
+    discards<<<1, 32>>>(take<char>(512), out, bad ? 512 : 384);
+    wait();
+    expect(out, 32, seven);
+}
+
+// A vector that is added by one instruction, of which the last two elements are outside.
+__global__ void adds(float *data, int *out, int at)
+{
+    if (threadIdx.x == 0)
+        asm volatile("red.global.v4.f32.add [%0], {%1, %1, %1, %1};" ::"l"(
+                         __cvta_generic_to_global(data + at)),
+                     "f"(1.0f)
+                     : "memory");
+    out[threadIdx.x] = 7;
+}
+
+static void added(bool bad)
+{
+    int *out = take<int>(32);
+    adds<<<1, 32>>>(take<float>(102), out, bad ? 100 : 96);
+    wait();
+    expect(out, 32, seven);
+}
+
 static const struct check_case cases[] = {
     {"shared_neighbour", shared_neighbour, "shared-buffer-overflow"},
     {"shared_read", shared_read, "shared-buffer-overflow"},
@@ -478,6 +513,8 @@ static const struct check_case cases[] = {
     {"tile_to", tile_to, "heap-buffer-overflow"},
     {"bulk_from", bulk_from, "heap-buffer-overflow"},
     {"bulk_to", bulk_to, "shared-buffer-overflow"},
+    {"discarded", discarded, "heap-buffer-overflow"},
+    {"added", added, "heap-buffer-overflow"},
 };
 
 int main(int argc, char **argv)

@@ -28,7 +28,7 @@ assemble() {  # assemble TEXT LOG: for the .target that it names; code for a lat
 one() {  # one NAME FILE
     local to=$T/$1.out log=$T/$1.log
     if ! "$MOAT" ptx instrument --pass="$passes" "$2" >"$to" 2>"$log"; then
-        grep -q '32-bit addresses' "$log" && { echo "skip $1: 32-bit addresses"; return; }
+        grep -q 'addresses of 32 bits' "$log" && { echo "skip $1: 32-bit addresses"; return; }
         fail "$1" instrument "$log"
     elif ! "$MOAT" ptx verify "$to" >"$log" 2>&1; then
         fail "$1" verify "$log"
