@@ -311,6 +311,44 @@ __global__ void tensor_store(uint32_t *own, uint64_t at, const __grid_constant__
     own[threadIdx.x] = tile[threadIdx.x] + from;
 }
 
+// The map has one dimension.
+__global__ void tensor_rank(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
+{
+    __shared__ __align__(128) uint32_t tile[256];
+    unsigned from = (unsigned)__cvta_generic_to_shared(tile);
+    tile[threadIdx.x] = threadIdx.x;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0 && at)
+        asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %1}], [%2];\n"
+                     "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::"l"(&map),
+                     "r"(0), "r"(from)
+                     : "memory");
+#endif
+    own[threadIdx.x] = tile[threadIdx.x] + from;
+}
+
+// The elements of a wrong map have 16 bits, which the hardware does not add.
+__global__ void tensor_reduce(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
+{
+    __shared__ __align__(128) uint32_t tile[256];
+    unsigned from = (unsigned)__cvta_generic_to_shared(tile);
+    for (int i = threadIdx.x; i < 256; i += 32)
+        tile[i] = i;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0)
+        asm volatile("cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group "
+                     "[%0, {%1}], [%2];\n"
+                     "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::"l"(&map),
+                     "r"(256), "r"(from)
+                     : "memory");
+#endif
+    own[threadIdx.x] = tile[threadIdx.x] + from;
+}
+
 __global__ void tensor_memory(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
 {
     if (at)

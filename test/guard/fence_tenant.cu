@@ -513,8 +513,21 @@ KERNEL(breakpoint)
 // An index far behind shared memory.
 // The neighbour's memory, as a distance from a variable.
 // A texture or surface of the program, or none. A tensor map of the program's, for which the kernel gets 1 if
-// it is to do wrong; with BAD_MAP one that no call has encoded.
-enum aim { NEIGHBOURS, FAR, ZERO, BESIDE, SWITCH, INDEX, DISTANCE, TEXTURE, SURFACE, MAP, BAD_MAP };
+// it is to do wrong; with BAD_MAP one that no call has encoded, with SHORT_MAP one of elements of 16 bits.
+enum aim {
+    NEIGHBOURS,
+    FAR,
+    ZERO,
+    BESIDE,
+    SWITCH,
+    INDEX,
+    DISTANCE,
+    TEXTURE,
+    SURFACE,
+    MAP,
+    BAD_MAP,
+    SHORT_MAP
+};
 enum { REFUSED = 800, ILLEGAL = 700, TIMEOUT = 702 };
 enum { INVALID = 715, MISALIGNED = 716, INVALID_PC = 718, FAILED = 719 };
 static const struct {
@@ -603,6 +616,8 @@ static const struct {
     {"tensor_box", NULL, MAP, ILLEGAL, 1, tensor_box},
     {"tensor_skewed", NULL, MAP, MISALIGNED, 1, tensor_skewed},
     {"tensor_store", NULL, MAP, ILLEGAL, 1, tensor_store},
+    {"tensor_rank", NULL, MAP, ILLEGAL, 1, tensor_rank},
+    {"tensor_reduce", NULL, SHORT_MAP, ILLEGAL, 1, tensor_reduce},
     {"tensor_memory", NULL, MAP, REFUSED, 1, tensor_memory},
     {"parameter", NULL, MAP, ILLEGAL, 1, parameter},
     {"endless", endless, SWITCH, TIMEOUT, 1, NULL, "--fence-watchdog=1"},
@@ -685,7 +700,7 @@ static uint64_t make_surface()
     return surface;
 }
 
-static CUtensorMap make_map(uint32_t *own, bool bad)
+static CUtensorMap make_map(uint32_t *own, bool bad, bool narrow)
 {
     CUtensorMap map = {};
     void *entry = NULL;
@@ -695,7 +710,8 @@ static CUtensorMap make_map(uint32_t *own, bool bad)
     cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found);
     auto encode = (decltype(&cuTensorMapEncodeTiled))entry;
     box = 256;
-    if (!encode || encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 1, own, &size, &stride, &box, &step,
+    auto type = narrow ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32;
+    if (!encode || encode(&map, type, 1, own, &size, &stride, &box, &step,
                           CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
                           CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE))
         printf("no tensor map\n");
@@ -740,7 +756,7 @@ static void launch(int n, bool bad, uint64_t seed, uint32_t *own)
     if (object && !bad)
         at = object;
     if (cases[n].with_map)
-        cases[n].with_map<<<1, 32>>>(own, at, make_map(own, bad && aim == BAD_MAP));
+        cases[n].with_map<<<1, 32>>>(own, at, make_map(own, bad && aim == BAD_MAP, bad && aim == SHORT_MAP));
     else
         cases[n].kernel<<<cases[n].blocks ? cases[n].blocks : 1, 32>>>(own, at);
 }
