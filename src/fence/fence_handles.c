@@ -131,13 +131,15 @@ static void add_map(void *argument)
 void fence_handles_tensor(const CUtensorMap *map, const struct mode_tensor *tensor)
 {
     struct fence_map m = {0};
-    const struct fence_tensor t = {.type = tensor->type,
-                                   .rank = tensor->rank,
-                                   .address = tensor->address,
-                                   .dims = tensor->dims,
-                                   .strides = tensor->strides,
-                                   .box = tensor->box,
-                                   .steps = tensor->steps};
+    const struct fence_tensor t = {
+        .type = tensor->type,
+        .rank = tensor->rank,
+        .address = tensor->address,
+        .dims = tensor->dims,
+        .strides = tensor->strides,
+        .box = tensor->box,
+        .steps = tensor->steps,
+        .shape = tensor->replaced ? 0 : tensor->rank + (tensor->by_columns ? KFENCE_BY_COLUMNS : 0)};
     if (!fence_host_on || !fence_objects_tensor(&t, &m))
         return;
     int saved = errno;

@@ -111,6 +111,14 @@ bool fence_objects_drop_map(uint64_t range, struct fence_map *map)
     return false;
 }
 
+#define SAME_TYPE(name) _Static_assert((int)KFENCE_##name == (int)CU_TENSOR_MAP_DATA_TYPE_##name, "by number")
+SAME_TYPE(UINT8);
+SAME_TYPE(UINT32);
+SAME_TYPE(INT64);
+SAME_TYPE(FLOAT16);
+SAME_TYPE(BFLOAT16);
+#undef SAME_TYPE
+
 // Bytes of 16 elements in global and in shared memory.
 static const struct {
     uint8_t global, shared;
@@ -143,6 +151,6 @@ bool fence_objects_tensor(const struct fence_tensor *t, struct fence_map *map)
     wraps |= __builtin_mul_overflow(box, (uint64_t)sixteen[t->type].shared, &box);
     map->base = t->address;
     map->bytes = last - 1;
-    map->box = box / 16;
-    return !wraps;
+    map->box = KFENCE_MAP_OF(box / 16, t->shape, t->type);
+    return !wraps && box / 16 < UINT32_MAX;
 }

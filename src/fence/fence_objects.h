@@ -12,7 +12,7 @@
 
 // A tensor map.
 struct fence_map {
-    uint64_t word, box;
+    uint64_t word, box;    // box: KFENCE_MAP_OF
     uint64_t base, bytes;  // of the tensor
     uint64_t range;        // start of the range outside of the partition that it is in; 0: in the partition
 };
@@ -37,6 +37,7 @@ struct fence_tensor {
     uint64_t address;
     const cuuint64_t *dims, *strides;
     const cuuint32_t *box, *steps;  // box of a map by columns: channels and pixels, then 1
+    uint32_t shape;                 // as of KFENCE_MAP_OF
 };
 bool fence_objects_tensor(const struct fence_tensor *t, struct fence_map *map);
 

@@ -94,7 +94,8 @@ CUresult hook_cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type,
     }
     about.box_bytes = rank && steps[0] == 1 && bytes <= UINT32_MAX ? (uint32_t)bytes : 0;
     made(map, &about);
-    mode_tensor(map, &(struct mode_tensor){type, rank, about.address, dims, strides, box, steps});
+    mode_tensor(map,
+                &(struct mode_tensor){type, rank, about.address, dims, strides, box, steps, false, false});
     return r;
 }
 
@@ -117,7 +118,7 @@ CUresult hook_cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType type
     about.box_bytes = bytes <= UINT32_MAX ? (uint32_t)bytes : 0;
     made(map, &about);
     const cuuint32_t box[ENCODED_MAP_RANK] = {channels, pixels, 1, 1, 1};
-    mode_tensor(map, &(struct mode_tensor){type, rank, about.address, dims, strides, box, NULL});
+    mode_tensor(map, &(struct mode_tensor){type, rank, about.address, dims, strides, box, NULL, true, false});
     return r;
 }
 
@@ -153,6 +154,6 @@ CUresult hook_cuTensorMapReplaceAddress(CUtensorMap *map, void *address)
     const cuuint64_t bytes = about.bytes;
     if (bytes && about.box_bytes)
         mode_tensor(map, &(struct mode_tensor){CU_TENSOR_MAP_DATA_TYPE_UINT8, 1, about.address, &bytes, NULL,
-                                               &about.box_bytes, NULL});
+                                               &about.box_bytes, NULL, false, true});
     return r;
 }

@@ -113,12 +113,27 @@ struct kfence_table {
 enum kfence_object_kind { KFENCE_TEXTURE = 1, KFENCE_SURFACE, KFENCE_MAP };
 struct kfence_object {
     uint64_t word;   // KFENCE_OBJECT; 0: none, KFENCE_GONE: none any more
-    uint64_t bytes;  // of a tensor map's box, in shared memory
+    uint64_t bytes;  // of a tensor map: KFENCE_MAP_OF
 };
 enum { KFENCE_OBJECTS = 1 << 14, KFENCE_GONE = 1 };
 // A handle, or the hash of a tensor map's words.
 #define KFENCE_OBJECT(kind, value) ((uint64_t)(kind) << 62 | ((uint64_t)(value) & (UINT64_MAX >> 2)))
 enum { KFENCE_MAP_WORDS = 16 };
+// The bytes of the box in shared memory, the number of dimensions, to which KFENCE_BY_COLUMNS is added for an
+// im2col map, and the type, as CUtensorMapDataType numbers it. shape: 0 if it is not known, nor the type.
+#define KFENCE_MAP_OF(box, shape, type) ((uint32_t)(box) | (uint64_t)(shape) << 32 | (uint64_t)(type) << 40)
+enum { KFENCE_BY_COLUMNS = 8 };
+// Types of elements, by their numbers in CUtensorMapDataType.
+enum kfence_type {
+    KFENCE_UINT8,
+    KFENCE_UINT16,
+    KFENCE_UINT32,
+    KFENCE_INT64 = 5,
+    KFENCE_FLOAT16,
+    KFENCE_FLOAT32,
+    KFENCE_FLOAT64,
+    KFENCE_BFLOAT16,
+};
 
 struct kfence_state {
     struct error_ring_writer errors;

@@ -113,7 +113,8 @@ KPRIM_FAR void kfence_judge_record(uint64_t state, uint64_t number, uint64_t kin
 KPRIM uint64_t kfence_judge_find(const struct kfence_module *m, uint64_t what, uint64_t address)
 {
     uint64_t flags = what >> 48, width = (what >> 32 & 0xffff) | what >> 56 << 16;
-    // What is neither in global memory nor in a space that was looked at before is constant memory: it is read.
+    // What is neither in global memory nor in a space that was looked at before is constant memory: it may be
+    // read.
     bool constant = flags & KFENCE_GENERIC && !kprim_is_global(address);
     if (constant && !(flags & KFENCE_WRITES))
         return address;

@@ -75,6 +75,8 @@ struct mode_tensor {
     uint64_t address;
     const cuuint64_t *dims, *strides;
     const cuuint32_t *box, *steps;
+    bool by_columns;
+    bool replaced;  // only the address, the bytes and the box are known
 };
 
 struct mode {

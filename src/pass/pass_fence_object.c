@@ -150,6 +150,66 @@ static int find_handle(struct fence_func *k, uint32_t at, enum kfence_object_kin
 
 // --- tensor maps -------------------------------------------------------------------------------------------
 
+// Returns the shape, as of KFENCE_MAP_OF, of the maps that an instruction takes; 0 if that is not known.
+static uint32_t shape_of(const struct ptx_form *form)
+{
+    static const enum ptx_mod ranks[] = {PTX_MOD_D_1D, PTX_MOD_D_2D, PTX_MOD_D_3D, PTX_MOD_D_4D,
+                                         PTX_MOD_D_5D};
+    bool columns = ptx_form_has(form, PTX_MOD_IM2COL) || ptx_form_has(form, PTX_MOD_IM2COL_NO_OFFS);
+    if (ptx_form_has(form, PTX_MOD_IM2COL_W) || ptx_form_has(form, PTX_MOD_IM2COL_W_128))
+        return 0;
+    for (uint32_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
+        if (ptx_form_has(form, ranks[i]))
+            return i + 1 + (columns ? KFENCE_BY_COLUMNS : 0);
+    return 0;
+}
+
+// Returns a bit for each type that the instruction reduces, or may reduce; all if it does not reduce.
+static uint32_t types_of(const struct ptx_form *form)
+{
+#define BIT(type) (1u << KFENCE_##type)
+    static const struct {
+        uint16_t mod;
+        uint32_t types;
+    } ops[] = {
+        {PTX_MOD_ADD, ~(BIT(UINT8) | BIT(UINT16) | BIT(INT64) | BIT(FLOAT64))},
+        {PTX_MOD_MIN, ~(BIT(UINT8) | BIT(UINT16) | BIT(FLOAT32) | BIT(FLOAT64))},
+        {PTX_MOD_MAX, ~(BIT(UINT8) | BIT(UINT16) | BIT(FLOAT32) | BIT(FLOAT64))},
+        {PTX_MOD_INC, BIT(UINT32)},
+        {PTX_MOD_DEC, BIT(UINT32)},
+        {PTX_MOD_AND, ~(BIT(UINT8) | BIT(UINT16) | BIT(FLOAT16) | BIT(BFLOAT16))},
+        {PTX_MOD_OR, ~(BIT(UINT8) | BIT(UINT16) | BIT(FLOAT16) | BIT(BFLOAT16))},
+        {PTX_MOD_XOR, ~(BIT(UINT8) | BIT(UINT16) | BIT(FLOAT16) | BIT(BFLOAT16))},
+    };
+#undef BIT
+    for (unsigned i = 0; form->id == PTX_OP_CP_REDUCE_BULK_TENSOR && i < sizeof ops / sizeof *ops; i++)
+        if (ptx_form_has(form, (enum ptx_mod)ops[i].mod))
+            return ops[i].types;
+    return UINT32_MAX;
+}
+
+// A GPU calls the instruction illegal if the map, of which k->what has 1 more than the bytes, has other
+// dimensions, is of the other kind, or has elements that are not reduced.
+static void look_at_kind(struct fence_func *k, uint32_t at, uint64_t what, uint32_t to)
+{
+    const struct ptx_form *form = k->f->stmts[at].form;
+    uint32_t shape = shape_of(form), types = types_of(form), good = edit_new_label(k->k->all.c->edit);
+    if (!shape)
+        return;
+    BEFORE(k, at,
+           "shr.u64 %0, %1, 32;\ncvt.u32.u64 %2, %0;\nand.b32 %3, %2, 0xFF;\nsetp.eq.u32 %4, %3, 0;\n@%4 bra "
+           "%5;",
+           edit_reg(k->wide[0]), edit_reg(k->what), edit_reg(k->low), edit_reg(k->high), edit_reg(k->bad),
+           edit_sym(good));
+    BEFORE(k, at,
+           "shr.u32 %0, %0, 8;\nmov.u32 %3, %6;\nshr.u32 %3, %3, %0;\nand.b32 %3, %3, 1;\n"
+           "setp.eq.u32 %2, %1, %5;\nsetp.ne.and.u32 %2, %3, 0, %2;\n@%2 bra %4;",
+           edit_reg(k->low), edit_reg(k->high), edit_reg(k->bad), edit_reg(k->bits), edit_sym(good),
+           edit_imm(shape), edit_imm(types));
+    fence_end(k, at, what, KFENCE_BAD_MAP, to);
+    edit_place_label(k->k->all.c->edit, at, good);
+}
+
 // Sets k->size to the bytes of the box. What an instruction has found stays in registers of its own: it often
 // stands in a loop with others.
 static int find_map(struct fence_func *k, uint32_t at, const struct ptx_operand *addr)
@@ -174,6 +234,7 @@ static int find_map(struct fence_func *k, uint32_t at, const struct ptx_operand 
            edit_sym(k->k->map), edit_reg(to), edit_sym(found), edit_reg(k->what));
     fence_end(k, at, what, KFENCE_BAD_MAP, to);
     edit_place_label(e, at, found);
+    look_at_kind(k, at, what, to);
     BEFORE(k, at, "mov.b64 %0, %1;\ncvt.u32.u64 %2, %3;\nsub.u32 %2, %2, 1;", edit_reg(last), edit_reg(to),
            edit_reg(k->size), edit_reg(k->what));
     edit_place_label(e, at, known);

@@ -467,334 +467,7 @@ KERNEL(surface_write)
     own[threadIdx.x] = 1;
 }
 
-// --- sizes that registers hold -----------------------------------------------------------------------------
-
-// A bulk copy of at + 128 bytes into shared memory.
-KERNEL(bulk_size)
-{
-    __shared__ __align__(128) uint32_t shared[32];
-    __shared__ uint64_t barrier;
-    unsigned to = (unsigned)__cvta_generic_to_shared(shared);
-    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
-    shared[threadIdx.x] = 0;
-#if __CUDA_ARCH__ >= 900
-    if (threadIdx.x == 0) {
-        unsigned bytes = (unsigned)(at > 1 ? at & ~15ull : at) + 128;
-        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(bar) : "memory");
-        asm volatile("fence.proxy.async;" ::: "memory");
-        asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 128;" ::"r"(bar) : "memory");
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
-                     " [%0], [%1], %2, [%3];" ::"r"(to),
-                     "l"(own), "r"(bytes), "r"(bar)
-                     : "memory");
-        asm volatile("{\n.reg .pred p;\nwait: mbarrier.try_wait.parity.shared.b64 p, [%0], 0;\n"
-                     "@!p bra wait;\n}" ::"r"(bar)
-                     : "memory");
-    }
-#endif
-    __syncthreads();
-    own[threadIdx.x] = to + bar + shared[threadIdx.x];
-}
-
-#if __CUDA_ARCH__ >= 900
-#define INIT_BARRIER(bar)                                                           \
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(bar) : "memory");         \
-    asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory")
-#define EXPECT(bar, bytes) \
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory")
-#define WAIT(bar)                                                                                 \
-    for (unsigned done = 0; !done;)                                                               \
-    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared.b64 p, [%1], 0;\n"           \
-                 "selp.u32 %0, 1, 0, p;\n}"                                                       \
-                 : "=r"(done)                                                                     \
-                 : "r"(bar)                                                                       \
-                 : "memory")
-// A copy of a constant size: the number stands in the instruction.
-#define COPY(bytes, to, from, bar)                                                                          \
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], " #bytes    \
-                 ", [%2];" ::"r"(to),                                                                       \
-                 "l"(from), "r"(bar)                                                                        \
-                 : "memory")
-#else
-#define INIT_BARRIER(bar)
-#define EXPECT(bar, bytes)
-#define WAIT(bar)
-#define COPY(bytes, to, from, bar)
-#endif
-
-// What is copied begins at a multiple of 16, and of nothing more.
-KERNEL(bulk_constant)
-{
-    __shared__ __align__(16) uint32_t shared[264];
-    __shared__ uint64_t barrier;
-    unsigned to = (unsigned)__cvta_generic_to_shared(shared) + 16;
-    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
-    if (threadIdx.x == 0) {
-        INIT_BARRIER(bar);
-        EXPECT(bar, 1024);
-        COPY(1024, to, at + 16, bar);
-    }
-    __syncthreads();
-    WAIT(bar);
-    own[threadIdx.x] = shared[threadIdx.x + 4] + to + bar;
-}
-
-// All threads wait for a copy that is larger than the block's shared memory.
-KERNEL(bulk_overrun)
-{
-    __shared__ __align__(128) uint32_t shared[32];
-    __shared__ uint64_t barrier;
-    unsigned to = (unsigned)__cvta_generic_to_shared(shared);
-    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
-    if (threadIdx.x == 0) {
-        INIT_BARRIER(bar);
-        EXPECT(bar, at ? 32768 : 128);
-        if (at)
-            COPY(32768, to, own, bar);
-        else
-            COPY(128, to, own, bar);
-    }
-    __syncthreads();
-    WAIT(bar);
-    own[threadIdx.x] = shared[threadIdx.x] + to + bar;
-}
-
-// The destination is not a multiple of 16.
-KERNEL(bulk_skewed)
-{
-    __shared__ __align__(128) uint32_t shared[64];
-    __shared__ uint64_t barrier;
-    unsigned to = (unsigned)__cvta_generic_to_shared(shared) + (unsigned)at * 8;
-    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
-    if (threadIdx.x == 0) {
-        INIT_BARRIER(bar);
-        EXPECT(bar, 128);
-        COPY(128, to, own, bar);
-    }
-    __syncthreads();
-    WAIT(bar);
-    own[threadIdx.x] = shared[threadIdx.x] + to + bar;
-}
-
-// From shared memory, from far behind the block's own.
-KERNEL(bulk_store)
-{
-    __shared__ __align__(128) uint32_t shared[32];
-    unsigned from = (unsigned)__cvta_generic_to_shared(shared) + (unsigned)at * 16;
-    shared[threadIdx.x] = threadIdx.x;
-#if __CUDA_ARCH__ >= 900
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncthreads();
-    if (threadIdx.x == 0)
-        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 128;\n"
-                     "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::"l"(own + 256),
-                     "r"(from)
-                     : "memory");
-#endif
-    __syncthreads();
-    own[threadIdx.x] = shared[threadIdx.x] + from;
-}
-
-// One copy to both blocks of the cluster, and to blocks that it does not have.
-__global__ void __cluster_dims__(2) bulk_blocks(uint32_t *own, uint64_t at)
-{
-    __shared__ __align__(128) uint32_t shared[32];
-    __shared__ uint64_t barrier;
-    unsigned to = (unsigned)__cvta_generic_to_shared(shared);
-    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
-    if (threadIdx.x == 0) {
-        INIT_BARRIER(bar);
-        EXPECT(bar, 128);
-    }
-#if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
-    if (threadIdx.x == 0 && blockIdx.x == 0)
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-                     "[%0], [%1], 128, [%2], %3;" ::"r"(to),
-                     "l"(own), "r"(bar), "h"((uint16_t)(at ? 0x33 : 3))
-                     : "memory");
-    WAIT(bar);
-    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
-#endif
-    own[256 + blockIdx.x * 32 + threadIdx.x] = shared[threadIdx.x] + to + bar;
-}
-
-KERNEL(matrix_stride)
-{
-    using namespace nvcuda;
-    wmma::fragment<wmma::accumulator, 16, 16, 16, float> f;
-    wmma::load_matrix_sync(f, (const float *)own, 16 + (unsigned)at * 4096, wmma::mem_row_major);
-    f.x[0] += 1;
-    wmma::store_matrix_sync((float *)own, f, 16, wmma::mem_row_major);
-}
-
-KERNEL(matrix_shared)
-{
-    using namespace nvcuda;
-    __shared__ float shared[256];
-    for (int i = threadIdx.x; i < 256; i += 32)
-        shared[i] = i;
-    __syncthreads();
-    wmma::fragment<wmma::accumulator, 16, 16, 16, float> f;
-    wmma::load_matrix_sync(f, shared, 16 + (unsigned)(at % 4096 * 4096), wmma::mem_row_major);
-    wmma::store_matrix_sync((float *)own, f, 16, wmma::mem_row_major);
-}
-
-// --- another block's shared memory -------------------------------------------------------------------------
-
-__global__ void __cluster_dims__(2) cluster_write(uint32_t *own, uint64_t at)
-{
-    __shared__ uint32_t shared[32];
-    unsigned mine = (unsigned)__cvta_generic_to_shared(shared), other = 0;
-    shared[threadIdx.x] = 1;
-#if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(other) : "r"(mine), "r"(blockIdx.x ^ 1));
-    asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(other + 4 * threadIdx.x + (unsigned)at * 16), "r"(7)
-                 : "memory");
-    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
-#endif
-    own[threadIdx.x] = shared[threadIdx.x] + mine + other;
-}
-
-// By a generic address, which may be one of global memory.
-__global__ void __cluster_dims__(2) cluster_generic(uint32_t *own, uint64_t at)
-{
-    __shared__ uint32_t shared[32];
-    uint64_t other = (uint64_t)shared;
-    shared[threadIdx.x] = 1;
-#if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
-    asm volatile("mapa.u64 %0, %1, %2;" : "=l"(other) : "l"(other), "r"(blockIdx.x ^ 1));
-    store(own[64] ? own : (uint32_t *)(other + 4 * threadIdx.x + at * 4), 7);
-    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
-#endif
-    own[threadIdx.x] = shared[threadIdx.x];
-}
-
-// A block that the cluster does not have.
-__global__ void __cluster_dims__(2) cluster_rank(uint32_t *own, uint64_t at)
-{
-    __shared__ uint32_t shared[32];
-    unsigned other = (unsigned)__cvta_generic_to_shared(shared);
-    shared[threadIdx.x] = 1;
-#if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
-    asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(other + 4 * threadIdx.x + ((unsigned)at << 25)),
-                 "r"(7)
-                 : "memory");
-    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
-#endif
-    own[threadIdx.x] = shared[threadIdx.x];
-}
-
-// What lies behind the block's own shared memory, in every block of a cluster.
-__global__ void __cluster_dims__(2) cluster_own(uint32_t *own, uint64_t at)
-{
-    __shared__ volatile uint32_t shared[32];
-    shared[threadIdx.x] = 1;
-    shared[at + threadIdx.x] = 2;
-    own[blockIdx.x * 32 + threadIdx.x] = shared[threadIdx.x];
-}
-
-// --- tensor maps -------------------------------------------------------------------------------------------
-
-__device__ static void load_tile(const void *map, uint32_t *own, uint32_t shift)
-{
-    __shared__ __align__(128) uint32_t tile[1024];
-    __shared__ uint64_t barrier;
-    unsigned to = (unsigned)__cvta_generic_to_shared(tile) + shift;
-    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
-#if __CUDA_ARCH__ >= 900
-    if (threadIdx.x == 0) {
-        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(bar) : "memory");
-        asm volatile("fence.proxy.async;" ::: "memory");
-        asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 1024;" ::"r"(bar) : "memory");
-        asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                     " [%0], [%1, {%2}], [%3];" ::"r"(to),
-                     "l"(map), "r"(0), "r"(bar)
-                     : "memory");
-        asm volatile("{\n.reg .pred p;\nwait: mbarrier.try_wait.parity.shared.b64 p, [%0], 0;\n"
-                     "@!p bra wait;\n}" ::"r"(bar)
-                     : "memory");
-    }
-#endif
-    __syncthreads();
-    own[threadIdx.x] = tile[threadIdx.x] + to + bar;
-}
-
-__global__ void tensor(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
-{
-    load_tile(&map, own, 0);
-}
-
-// The box does not fit where it is copied to.
-__global__ void tensor_box(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
-{
-    load_tile(&map, own, (unsigned)at * 3584);
-}
-
-// All threads wait for the box, whose place is not a multiple of 128.
-__global__ void tensor_skewed(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
-{
-    __shared__ __align__(128) uint32_t tile[1024];
-    __shared__ uint64_t barrier;
-    unsigned to = (unsigned)__cvta_generic_to_shared(tile) + (unsigned)at * 64;
-    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
-#if __CUDA_ARCH__ >= 900
-    if (threadIdx.x == 0) {
-        INIT_BARRIER(bar);
-        EXPECT(bar, 1024);
-        asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                     " [%0], [%1, {%2}], [%3];" ::"r"(to),
-                     "l"(&map), "r"(0), "r"(bar)
-                     : "memory");
-    }
-#endif
-    __syncthreads();
-    WAIT(bar);
-    own[threadIdx.x] = tile[threadIdx.x] + to + bar;
-}
-
-// From far behind the block's own shared memory.
-__global__ void tensor_store(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
-{
-    __shared__ __align__(128) uint32_t tile[256];
-    unsigned from = (unsigned)__cvta_generic_to_shared(tile) + (unsigned)at * (1 << 18);
-    for (int i = threadIdx.x; i < 256; i += 32)
-        tile[i] = i;
-#if __CUDA_ARCH__ >= 900
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncthreads();
-    if (threadIdx.x == 0)
-        asm volatile("cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%0, {%1}], [%2];\n"
-                     "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::"l"(&map),
-                     "r"(256), "r"(from)
-                     : "memory");
-#endif
-    __syncthreads();
-    own[threadIdx.x] = tile[threadIdx.x] + from;
-}
-
-__global__ void tensor_memory(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
-{
-    if (at)
-        memcpy(own + 64, &map, sizeof map);
-    load_tile(at ? (const void *)(own + 64) : (const void *)&map, own, 0);
-}
-
-// --- parameters --------------------------------------------------------------------------------------------
-
-// By an index into a parameter, which stays in the parameters' space.
-__global__ void parameter(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
-{
-    uint64_t p = (uint64_t)&map + 4 * threadIdx.x + at * 0x4000000;
-    uint32_t v = 0;
-#if __CUDA_ARCH__ >= 900
-    asm volatile("{\n.reg .b64 t;\ncvta.to.param.u64 t, %1;\nld.param.u32 %0, [t];\n}" : "=r"(v) : "l"(p));
-#endif
-    own[threadIdx.x] = v;
-}
+#include "fence_copies.cuh"
 
 // --- ends --------------------------------------------------------------------------------------------------
 
@@ -840,8 +513,21 @@ KERNEL(breakpoint)
 // An index far behind shared memory.
 // The neighbour's memory, as a distance from a variable.
 // A texture or surface of the program, or none. A tensor map of the program's, for which the kernel gets 1 if
-// it is to do wrong; with BAD_MAP one that no call has encoded.
-enum aim { NEIGHBOURS, FAR, ZERO, BESIDE, SWITCH, INDEX, DISTANCE, TEXTURE, SURFACE, MAP, BAD_MAP };
+// it is to do wrong; with BAD_MAP one that no call has encoded, with SHORT_MAP one of elements of 16 bits.
+enum aim {
+    NEIGHBOURS,
+    FAR,
+    ZERO,
+    BESIDE,
+    SWITCH,
+    INDEX,
+    DISTANCE,
+    TEXTURE,
+    SURFACE,
+    MAP,
+    BAD_MAP,
+    SHORT_MAP
+};
 enum { REFUSED = 800, ILLEGAL = 700, TIMEOUT = 702 };
 enum { INVALID = 715, MISALIGNED = 716, INVALID_PC = 718, FAILED = 719 };
 static const struct {
@@ -930,6 +616,8 @@ static const struct {
     {"tensor_box", NULL, MAP, ILLEGAL, 1, tensor_box},
     {"tensor_skewed", NULL, MAP, MISALIGNED, 1, tensor_skewed},
     {"tensor_store", NULL, MAP, ILLEGAL, 1, tensor_store},
+    {"tensor_rank", NULL, MAP, ILLEGAL, 1, tensor_rank},
+    {"tensor_reduce", NULL, SHORT_MAP, ILLEGAL, 1, tensor_reduce},
     {"tensor_memory", NULL, MAP, REFUSED, 1, tensor_memory},
     {"parameter", NULL, MAP, ILLEGAL, 1, parameter},
     {"endless", endless, SWITCH, TIMEOUT, 1, NULL, "--fence-watchdog=1"},
@@ -1012,7 +700,7 @@ static uint64_t make_surface()
     return surface;
 }
 
-static CUtensorMap make_map(uint32_t *own, bool bad)
+static CUtensorMap make_map(uint32_t *own, bool bad, bool narrow)
 {
     CUtensorMap map = {};
     void *entry = NULL;
@@ -1022,7 +710,8 @@ static CUtensorMap make_map(uint32_t *own, bool bad)
     cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found);
     auto encode = (decltype(&cuTensorMapEncodeTiled))entry;
     box = 256;
-    if (!encode || encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 1, own, &size, &stride, &box, &step,
+    auto type = narrow ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32;
+    if (!encode || encode(&map, type, 1, own, &size, &stride, &box, &step,
                           CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
                           CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE))
         printf("no tensor map\n");
@@ -1067,7 +756,7 @@ static void launch(int n, bool bad, uint64_t seed, uint32_t *own)
     if (object && !bad)
         at = object;
     if (cases[n].with_map)
-        cases[n].with_map<<<1, 32>>>(own, at, make_map(own, bad && aim == BAD_MAP));
+        cases[n].with_map<<<1, 32>>>(own, at, make_map(own, bad && aim == BAD_MAP, bad && aim == SHORT_MAP));
     else
         cases[n].kernel<<<cases[n].blocks ? cases[n].blocks : 1, 32>>>(own, at);
 }
