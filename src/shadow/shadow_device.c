@@ -148,8 +148,8 @@ static CUresult show(struct shadow_device *d, struct context *ctx, uint64_t page
     return r ? r : shadow_map_access(ctx->device, d->at + first, size, CU_MEM_ACCESS_FLAGS_PROT_READ);
 }
 
-// Returns whether an empty page is free, and kernels have ended that may use its buffers: those that were freed in the
-// order of a stream are unmapped then.
+// Returns whether an empty page is free, and kernels have ended that may use its buffers: those that were
+// freed in the order of a stream are unmapped then.
 static bool is_free(const struct shadow_device *d, uint64_t page)
 {
     uint64_t base = page * PAGE << d->shift;

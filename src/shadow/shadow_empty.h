@@ -20,10 +20,10 @@ enum {
 };
 
 struct shadow_empty {
-    uint32_t *live;             // by number of the page
-    uint8_t *queued;            // by number of the page: 1: it is among those below
-    uint32_t *pages;            // SHADOW_EMPTY_MOST, a ring
-    uint32_t first, count;      // count <= SHADOW_EMPTY_MOST
+    uint32_t *live;         // by number of the page
+    uint8_t *queued;        // by number of the page: 1: it is among those below
+    uint32_t *pages;        // SHADOW_EMPTY_MOST, a ring
+    uint32_t first, count;  // count <= SHADOW_EMPTY_MOST
 };
 
 // A buffer was made, or freed, in what pages first to last describe.

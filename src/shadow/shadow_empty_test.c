@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pages in which no buffer is left, against a model: each is taken once, the oldest first, and none that has a
-// buffer.
+// Pages in which no buffer is left, against a model: each is taken once, the oldest first, and none that has
+// a buffer.
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
