@@ -23,6 +23,7 @@ struct check_shadow_change {
     uint64_t base, size;  // of a block; size 0: the shadow does not change
     enum { CHECK_SHADOW_BLOCK, CHECK_SHADOW_PIECES, CHECK_SHADOW_RANGE } what;
     bool live;     // BLOCK and RANGE: else nothing in it may be accessed
+    bool again;    // BLOCK: it was live before
     bool ordered;  // in the order of a stream, if the block is freed
     CUstream stream;
     bool per_thread;

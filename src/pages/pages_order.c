@@ -8,6 +8,7 @@
 // Freed blocks that wait for their streams, oldest first. The lock is a leaf; a thread that examines a block
 // takes it off the list meanwhile.
 static struct pages_block *first, **last = &first;
+static unsigned examined;  // that are off the list
 static struct lock lock = LOCK_INIT(PAGES_ORDER);
 // Relaxed: a hint whether there are any.
 _Atomic uint64_t pages_order_waiting;
@@ -17,6 +18,7 @@ void pages_order_after_fork(void)
     lock_after_fork(&lock);
     first = NULL;
     last = &first;
+    examined = 0;
     atomic_store_explicit(&pages_order_waiting, 0, memory_order_relaxed);
 }
 
@@ -107,6 +109,7 @@ void pages_order_unmap(unsigned most, bool wait)
     for (uint64_t i = 0; i < waiting && i < most; i++) {
         lock_take(&lock);
         struct pages_block *b = pop(NULL);
+        examined += b != NULL;
         lock_give(&lock);
         if (!b)
             break;
@@ -114,12 +117,16 @@ void pages_order_unmap(unsigned most, bool wait)
                                                            : guard.real.cuEventQuery(b->event);
         if (!r) {
             finish(b);
+            lock_take(&lock);
+            examined--;
+            lock_give(&lock);
             continue;
         }
         // The stream has not reached the free; or the context is in error, and keeps its memory until it is
         // destroyed.
         lock_take(&lock);
         push(b);
+        examined--;
         lock_give(&lock);
         if (r != CUDA_ERROR_NOT_READY) {
             kernel_fault_seen(r);
@@ -127,6 +134,16 @@ void pages_order_unmap(unsigned most, bool wait)
         }
     }
     context_capture_restore(mode);
+}
+
+bool pages_order_holds(uint64_t base, uint64_t end)
+{
+    lock_take(&lock);
+    bool held = examined;
+    for (const struct pages_block *b = first; b && !held; b = b->next)
+        held = b->base < end && base < b->base + b->size;
+    lock_give(&lock);
+    return held;
 }
 
 bool pages_order_reuse(struct pages_block *same, uint64_t size, const struct context *ctx, CUmemoryPool pool,

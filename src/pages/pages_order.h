@@ -21,6 +21,9 @@ void pages_order_unmap(unsigned most, bool wait);
 bool pages_order_reuse(struct pages_block *same, uint64_t size, const struct context *ctx, CUmemoryPool pool,
                        CUstream stream, bool per_thread);
 
+// Returns whether a buffer that overlaps addresses waits for its stream.
+bool pages_order_holds(uint64_t base, uint64_t end);
+
 // Disposes of all blocks of a destroyed context; its events are gone with it.
 void pages_order_context_gone(CUcontext context);
 void pages_order_after_fork(void);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The pass `variants`, which runs after `check` or one for the shadow: leaves of the module only the checked variants of its
-// kernels and what they call, so that the program's own module can be loaded unchanged, and the variants in
-// modules of their own when a launch first needs them. It sets pass_check.apart.
+// The pass `variants`, which runs after `check` or one for the shadow: leaves of the module only the checked
+// variants of its kernels and what they call, so that the program's own module can be loaded unchanged, and
+// the variants in modules of their own when a launch first needs them. It sets pass_check.apart.
 //
 // Variables stay in the program's module. A variant takes their addresses from a constant table,
 // pass_check.table, that the host fills; what was constant memory is accessed as global memory. The module is

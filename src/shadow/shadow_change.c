@@ -71,6 +71,10 @@ static CUresult change_placed(struct shadow_device *d, struct context *ctx,
     CUresult r = *can ? shadow_device_prepare(d, ctx, first, last, can) : CUDA_SUCCESS;
     if (r || !*can)
         return r;
+    if (c->live && !c->again)
+        shadow_empty_made(&d->empty, first / SHADOW_PAGE, last / SHADOW_PAGE);
+    else if (!c->live)
+        shadow_empty_freed(&d->empty, first / SHADOW_PAGE, last / SHADOW_PAGE);
     if (c->live && rest)
         return allow_until(d, ctx, first, last, kcheck_shadow_byte(d->shift, (uint32_t)rest), c);
     return fill(d, ctx, first, last + 1, c->live ? 0 : KCHECK_SHADOW_POISON, c);

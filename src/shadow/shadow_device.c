@@ -10,12 +10,13 @@
 #include "kcheck/kcheck_shadow.h"
 #include "launch/launch_ring.h"
 #include "pages/pages_map.h"
+#include "pages/pages_order.h"
 #include "shadow/shadow_map.h"
 #include "shadow/shadow_pool.h"
 #include "track/track.h"
 
 enum {
-    SLOTS = 1 << 13,  // most real pages
+    SLOTS = SHADOW_EMPTY_MOST,  // most real pages
 };
 #define PAGE SHADOW_PAGE
 #define SPAN_MOST ((uint64_t)4 << 30)
@@ -136,36 +137,75 @@ static CUresult make_fine(struct shadow_device *d, struct context *ctx, uint64_t
     return r ? r : shadow_map_access(ctx->device, at, size, CU_MEM_ACCESS_FLAGS_PROT_READ);
 }
 
-// Maps the page that has become the newest real one, for kernels.
-static CUresult show_real(struct shadow_device *d, struct context *ctx, uint64_t page, bool cut)
+// Maps a page that has become a real one, or is none any more, for kernels. cut: others of its block are.
+static CUresult show(struct shadow_device *d, struct context *ctx, uint64_t page, bool cut)
 {
     uint64_t block = page * PAGE / SHADOW_BLOCK;
     uint64_t first = cut ? page * PAGE : block * SHADOW_BLOCK, size = cut ? PAGE : SHADOW_BLOCK;
     CUresult r = guard.real.cuMemUnmap(d->at + first, size);
     if (!r)
-        r = cut ? shadow_map(d, d->at + first, PAGE, d->handles[d->slots[page] - 1])
-                : shadow_map_block(d, d->at, block);
+        r = cut ? shadow_map_page(d, d->at, page) : shadow_map_block(d, d->at, block);
     return r ? r : shadow_map_access(ctx->device, d->at + first, size, CU_MEM_ACCESS_FLAGS_PROT_READ);
+}
+
+// Returns whether an empty page is free, and kernels have ended that may use its buffers: those that were
+// freed in the order of a stream are unmapped then.
+static bool is_free(const struct shadow_device *d, uint64_t page)
+{
+    uint64_t base = page * PAGE << d->shift;
+    bool wanted = page >= d->first_wanted && page <= d->last_wanted;
+    return !wanted && !d->nformer && shadow_owns_page(d, page) &&
+           !pages_order_holds(base, base + (PAGE << d->shift));
+}
+
+// Takes the slot of a page in which no buffer is left. *slot: 0: there is none.
+static CUresult take_slot(struct shadow_device *d, struct context *ctx, uint32_t kept, uint32_t *slot)
+{
+    uint64_t page;
+    *slot = 0;
+    if (!d->at || !shadow_empty_take(&d->empty, kept, &page))
+        return CUDA_SUCCESS;
+    if (!d->slots[page] || !is_free(d, page)) {
+        if (d->slots[page])
+            shadow_empty_put(&d->empty, page);
+        return CUDA_SUCCESS;
+    }
+    *slot = d->slots[page];
+    d->slots[page] = 0;
+    return show(d, ctx, page, shadow_has_real(d, page * PAGE / SHADOW_BLOCK));
+}
+
+// Makes a slot with memory that is mapped for copies.
+static CUresult make_slot(struct shadow_device *d, struct context *ctx, uint32_t *slot)
+{
+    CUdeviceptr write = d->write + d->used * PAGE;
+    if (d->used == SLOTS)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult r = create(ctx->device, PAGE, &d->handles[d->used]);
+    if (r)
+        return r;
+    *slot = ++d->used;
+    r = guard.real.cuMemMap(write, PAGE, 0, d->handles[*slot - 1], 0);
+    return r ? r : shadow_map_access(ctx->device, write, PAGE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
 
 // Gives a page memory of its own, full of a byte.
 static CUresult make_real(struct shadow_device *d, struct context *ctx, uint64_t page, uint8_t byte)
 {
-    bool cut = shadow_has_real(d, page * PAGE / SHADOW_BLOCK);
-    if (d->used == SLOTS)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    CUmemGenericAllocationHandle *handle = &d->handles[d->used];
-    CUdeviceptr write = d->write + d->used * PAGE;
-    CUresult r = create(ctx->device, PAGE, handle);
+    uint32_t slot;
+    CUresult r = take_slot(d, ctx, SHADOW_EMPTY_KEPT, &slot);
+    if (!r && !slot)
+        r = make_slot(d, ctx, &slot);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && !slot) {
+        CUresult taken = take_slot(d, ctx, 0, &slot);
+        r = taken ? taken : slot ? CUDA_SUCCESS : r;
+    }
     if (r)
         return r;
-    d->slots[page] = ++d->used;
-    r = guard.real.cuMemMap(write, PAGE, 0, *handle, 0);
-    if (!r)
-        r = shadow_map_access(ctx->device, write, PAGE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    if (!r)
-        r = context_fill(ctx, write, byte, PAGE);
-    return r || !d->at ? r : show_real(d, ctx, page, cut);
+    bool cut = shadow_has_real(d, page * PAGE / SHADOW_BLOCK);
+    d->slots[page] = slot;
+    r = context_fill(ctx, d->write + (uint64_t)(slot - 1) * PAGE, byte, PAGE);
+    return r || !d->at ? r : show(d, ctx, page, cut);
 }
 
 // --- mapping all -------------------------------------------------------------------------------------------
@@ -251,6 +291,8 @@ CUresult shadow_device_prepare(struct shadow_device *d, struct context *ctx, uin
 {
     CUresult r = CUDA_SUCCESS;
     *can = true;
+    d->first_wanted = first / PAGE;
+    d->last_wanted = last / PAGE;
     for (uint64_t page = first / PAGE; page <= last / PAGE && *can && !r; page++) {
         uint64_t piece = page * PAGE / d->piece;
         uint64_t span = page * PAGE / d->span;
@@ -374,7 +416,11 @@ CUresult shadow_device_make(struct shadow_device *d, struct context *ctx, unsign
     d->next_spans = reserve_table(bytes_of(d) / d->piece);
     d->slots = reserve_table(npages * sizeof *d->slots);
     d->handles = reserve_table(SLOTS * sizeof *d->handles);
-    if (!d->pieces || !d->spans || !d->next_spans || !d->slots || !d->handles)
+    d->empty.live = reserve_table(npages * sizeof *d->empty.live);
+    d->empty.queued = reserve_table(npages);
+    d->empty.pages = reserve_table(SHADOW_EMPTY_MOST * sizeof *d->empty.pages);
+    if (!d->pieces || !d->spans || !d->next_spans || !d->slots || !d->handles || !d->empty.live ||
+        !d->empty.queued || !d->empty.pages)
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!has_calls())
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -440,5 +486,8 @@ void shadow_device_drop(struct shadow_device *d)
     release_table(d->next_spans, bytes_of(d) / d->piece);
     release_table(d->slots, npages * sizeof *d->slots);
     release_table(d->handles, SLOTS * sizeof *d->handles);
+    release_table(d->empty.live, npages * sizeof *d->empty.live);
+    release_table(d->empty.queued, npages);
+    release_table(d->empty.pages, SHADOW_EMPTY_MOST * sizeof *d->empty.pages);
     *d = (struct shadow_device){.shift = 0};
 }

@@ -25,6 +25,7 @@
 
 #include "check/check_host.h"
 #include "context/context.h"
+#include "shadow/shadow_empty.h"
 
 enum {
     SHADOW_FORMER = 4,
@@ -53,6 +54,8 @@ struct shadow_device {
     uint32_t *slots;                                  // of real pages, from 1; by number of the page
     CUmemGenericAllocationHandle *handles;            // of real pages, by slot - 1
     uint32_t used;                                    // slots
+    struct shadow_empty empty;                        // pages whose slots others may have
+    uint64_t first_wanted, last_wanted;               // pages that are being prepared, which keep theirs
     unsigned mappings;                                // for kernels, at the latest place
     struct shadow_place place;                        // of `at`
     struct shadow_place former[SHADOW_FORMER];        // earlier ones, which kernels may be using

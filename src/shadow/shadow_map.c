@@ -32,6 +32,11 @@ bool shadow_device_owns(const struct shadow_device *d, uint64_t piece)
     return pages_map_owns(piece * d->piece << d->shift, d->piece << d->shift);
 }
 
+bool shadow_owns_page(const struct shadow_device *d, uint64_t page)
+{
+    return shadow_device_owns(d, page * SHADOW_PAGE / d->piece);
+}
+
 bool shadow_has_real(const struct shadow_device *d, uint64_t block)
 {
     const uint64_t pages = SHADOW_BLOCK / SHADOW_PAGE;
@@ -39,6 +44,12 @@ bool shadow_has_real(const struct shadow_device *d, uint64_t block)
         if (d->slots[i])
             return true;
     return false;
+}
+
+CUresult shadow_map_page(struct shadow_device *d, CUdeviceptr at, uint64_t page)
+{
+    return shadow_map(d, at + page * SHADOW_PAGE, SHADOW_PAGE,
+                      d->slots[page] ? d->handles[d->slots[page] - 1] : d->page[shadow_owns_page(d, page)]);
 }
 
 CUresult shadow_map_block(struct shadow_device *d, CUdeviceptr at, uint64_t block)
@@ -49,8 +60,7 @@ CUresult shadow_map_block(struct shadow_device *d, CUdeviceptr at, uint64_t bloc
         return shadow_map(d, at + first, SHADOW_BLOCK, d->blocks[owned]);
     CUresult r = CUDA_SUCCESS;
     for (uint64_t page = first / SHADOW_PAGE; page < (first + SHADOW_BLOCK) / SHADOW_PAGE && !r; page++)
-        r = shadow_map(d, at + page * SHADOW_PAGE, SHADOW_PAGE,
-                       d->slots[page] ? d->handles[d->slots[page] - 1] : d->page[owned]);
+        r = shadow_map_page(d, at, page);
     return r;
 }
 

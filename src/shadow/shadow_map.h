@@ -19,8 +19,11 @@ CUresult shadow_map_piece(struct shadow_device *d, CUdeviceptr at, uint64_t piec
 CUresult shadow_map_span(struct shadow_device *d, CUdeviceptr at, uint64_t span);
 CUresult shadow_map_pieces(struct shadow_device *d, CUdeviceptr at, uint64_t span);  // of a span
 
+CUresult shadow_map_page(struct shadow_device *d, CUdeviceptr at, uint64_t page);
+
 bool shadow_has_real(const struct shadow_device *d, uint64_t block);  // a page of it is real
-// Returns whether a span describes addresses of --mode=pages only.
+// Return whether a page, or a span, describes addresses of --mode=pages only.
+bool shadow_owns_page(const struct shadow_device *d, uint64_t page);
 bool shadow_owns_span(const struct shadow_device *d, uint64_t span);
 
 #endif

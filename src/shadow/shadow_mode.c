@@ -113,7 +113,8 @@ static void end_pool(uint64_t base, struct check_shadow_change *c)
     unsigned section = epoch_enter();
     struct track_block *b = block_of(base);
     if (b)
-        *c = (struct check_shadow_change){.base = b->range.base, .size = b->range.size, .live = true};
+        *c = (struct check_shadow_change){
+            .base = b->range.base, .size = b->range.size, .live = true, .again = true};
     epoch_leave(section);
 }
 

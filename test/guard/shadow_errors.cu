@@ -310,6 +310,31 @@ static void resets(bool bad)
     }
 }
 
+// So many large buffers that the shadow of those that are freed is used for others; not that of the page in
+// which one is left.
+static void many_freed(bool bad)
+{
+    const size_t n = 600 << 20;
+    int seen, *stays = take<int>(1000);
+    char *gone = nullptr, *p;
+    put<<<1, 1>>>(stays, 998l, 3);
+    for (int i = 0; i < 40; i++) {
+        NEED(i & 1 ? cudaMallocAsync(&p, n, 0) : cudaMalloc(&p, n));
+        put<<<1, 1>>>(p, long(n - 1), 'x');
+        NEED(i & 1 ? cudaFreeAsync(p, 0) : cudaFree(p));
+        gone = gone ? gone : p;
+        if (i % 8 == 3)
+            wait();
+    }
+    put<<<1, 1>>>(stays, 999l, 7);
+    put<<<1, 1>>>(bad ? gone : (char *)stays, 5l, 'x');
+    NEED(cudaMemcpy(&seen, stays + 999, sizeof seen, cudaMemcpyDeviceToHost));
+    if (seen != 7)
+        exit(3);
+    put<<<1, 1>>>(stays, bad ? 1000l : 0l, 7);
+    wait();
+}
+
 // --- pools -------------------------------------------------------------------------------------------------
 
 enum { POOL = 1 << 20 };
@@ -508,6 +533,7 @@ static const struct check_case cases[] = {
     {"needs_memory", needs_memory, "heap-buffer-overflow"},
     {"before_managed", before_managed, "heap-buffer-underflow"},
     {"resets", resets, "heap-buffer-overflow"},
+    {"many_freed", many_freed, "heap-use-after-free heap-buffer-overflow"},
 };
 
 int main(int argc, char **argv)

@@ -105,6 +105,12 @@ grep -q 'in kernel points.* .*shadow_errors.cu:[0-9]' "$T/log" &&
     grep -Eq '^note: shadow, a byte for 256 bytes, from 0x.*: (00 )+\[10\]( ff)+$' "$T/log" &&
     grep -q 'compared with the shadow' "$T/log"
 verdict $? 'a report'
+# Pages of the shadow are used again: as many buffers of 600 MiB describe twice as many.
+run --proofs=off "$T/shadow_errors" bad many_freed
+number() { sed -n "s/^ *$1 *//p" "$T/log" | tr -d ,; }
+pages=$((($(number 'bytes of shadow in a context') - $(number 'of these zeros and poison.*  ')) >> 21))
+[ "$found" = 'heap-use-after-free heap-buffer-overflow' ] && [ "$pages" -gt 16 ] && [ "$pages" -lt 26 ]
+verdict $? "pages of many freed buffers: $pages"
 # A proved launch runs the program's own code, and what checks others is compiled when it is needed.
 modules() {  # modules good|bad WANTED OPTION...: modules that were loaded unchanged, and variants made later
     run "${@:3}" "$T/shadow_errors" "$1" far_behind
