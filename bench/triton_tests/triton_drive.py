@@ -159,13 +159,12 @@ class Way:
         with open(stem + ".log", "rb") as file:
             file.seek(start["log"])
             lines = file.read().decode(errors="replace").split("\n")
-        text = "\n".join(x for x in lines if len(x) < 300)  # Python's list of extension modules is longer
         row = dict(
             kind="end",
             test=start["test"],
             outcome=outcome,
             seconds=round(time.time() - start["time"], 2),
-            text="status %d\n%s" % (status, text[-1500:]),
+            text=last_words(lines, outcome, status),
             moat=[x for x in lines if "ERROR: moat" in x][:6],
         )
         with open(stem + ".jsonl", "a") as file:
@@ -175,6 +174,16 @@ class Way:
         begin = time.time()
         side_by_side(self.run_slot, [(count,)] * self.workers)
         self.seconds = time.time() - begin
+
+
+def last_words(lines, outcome, status):
+    """What is to be shown of a process that ended in a test."""
+    if outcome == "timeout":
+        return "no result after %s s" % options["limit"]
+    fatal = [i for i, x in enumerate(lines) if x.startswith("Fatal Python error")]
+    if fatal:
+        lines = [x for x in lines[fatal[-1] :] if x.strip()][:3]
+    return "\n".join(["status %d" % status] + [x for x in lines if x.strip()][-3:])
 
 
 def side_by_side(function, calls):
@@ -243,7 +252,7 @@ def print_counts(names, ways, out):
         for k in KINDS
         if any((r.get(n) or {}).get("outcome", "not run") == k for r in ways.values() for n in names)
     ]
-    head = ["way"] + kinds + ["of those that pass with " + NAMES[first], "tests with errors"]
+    head = ["way"] + kinds + ["of those that pass with " + NAMES[first], "tests with reports of moat's"]
     print("| " + " | ".join(head) + " |\n|" + " --- |" * len(head), file=out)
     passing = [n for n in names if (reference.get(n) or {}).get("outcome") == "passed"]
     for way, results in ways.items():
@@ -264,11 +273,11 @@ def print_tests(title, group, ways, out):
         for way, results in ways.items():
             row = results.get(name)
             if row and row["outcome"] not in GOOD + UNKNOWN:
-                lines = [x for x in row["text"].strip().split("\n") if x.strip()][-3:]
+                lines = [x.strip() for x in row["text"].split("\n") if x.strip()][-4:]
                 if tuple(lines) not in shown:
                     shown.add(tuple(lines))
                     for line in lines:
-                        print("    %s: %s" % (NAMES[way], line[:200]), file=out)
+                        print("  - %s: `%s`" % (NAMES[way], line[:200]), file=out)
 
 
 def print_table(paths, out=sys.stdout):
