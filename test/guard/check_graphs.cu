@@ -447,6 +447,48 @@ static void updatable(bool bad)
     run(e);
 }
 
+// The body of a conditional node: its kernel looks up every root.
+static void conditional(bool bad)
+{
+    cudaGraph_t g = new_graph();
+    cudaGraphConditionalHandle handle;
+    NEED(cudaGraphConditionalHandleCreate(&handle, g, 1, cudaGraphCondAssignDefault));
+    cudaGraphNodeParams p = {};
+    p.type = cudaGraphNodeTypeConditional;
+    p.conditional.handle = handle;
+    p.conditional.type = cudaGraphCondTypeIf;
+    p.conditional.size = 1;
+    cudaGraphNode_t node;
+    NEED(cudaGraphAddNode(&node, g, nullptr, nullptr, 0, &p));
+    add_scale(p.conditional.phGraph_out[0], take<float>(256 - bad), 256);
+    run(make(g));
+}
+
+// The calls for nodes of any type, and a copy of a graph.
+static void any_node(bool bad)
+{
+    float *x = take<float>(256);
+    int n = 256, more = 256 + bad;
+    void *arguments[] = {&x, &n};
+    cudaGraphNodeParams p = {};
+    p.type = cudaGraphNodeTypeKernel;
+    p.kernel.func = (void *)scale;
+    p.kernel.gridDim = dim3(3);
+    p.kernel.blockDim = dim3(128);
+    p.kernel.kernelParams = arguments;
+    cudaGraph_t g = new_graph(), copy;
+    cudaGraphNode_t node;
+    NEED(cudaGraphAddNode(&node, g, nullptr, nullptr, 0, &p));
+    cudaGraphExec_t e = make(g);
+    NEED(cudaGraphClone(&copy, g));
+    NEED(cudaGraphDestroy(g));
+    run(e);
+    run(make(copy));
+    arguments[1] = &more;
+    NEED(cudaGraphExecNodeSetParams(e, node, &p));
+    run(e);
+}
+
 // What the correct twin's launches are: "N M L", N kernels proved, M in part, L with all checks and bounds.
 static const struct check_case cases[] = {
     {"smaller", smaller, "heap-buffer-overflow 4 0 0"},
@@ -470,6 +512,8 @@ static const struct check_case cases[] = {
     {"in_part", in_part, "heap-buffer-overflow 0 2 0"},
     {"in_part_freed", in_part_freed, "heap-use-after-free 0 2 0"},
     {"memory", memory, "heap-buffer-overflow 2 0 0"},
+    {"conditional", conditional, "heap-buffer-overflow 0 0 0"},
+    {"any_node", any_node, "heap-buffer-overflow 3 0 0"},
     {"updatable", updatable, "heap-use-after-free 0 0 0"},
 };
 
