@@ -74,8 +74,8 @@ static const char *const notes[KFENCE_KINDS] = {
     [KFENCE_STACK_FULL] =
         "contained: recursion without room on the stack; the thread ended, and no other one",
     [KFENCE_BAD_CALL] =
-        "contained: a call through a pointer to no function of the module that may be called so; "
-        "the thread ended, and no other one",
+        "contained: a call through a pointer to no function of the module that may be called so, or a "
+        "branch by an index of no target; the thread ended, and no other one",
     [KFENCE_BAD_HANDLE] =
         "contained: the handle of no texture or surface; the thread ended, and no other one",
     [KFENCE_BAD_MAP] =

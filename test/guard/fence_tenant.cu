@@ -414,6 +414,17 @@ KERNEL(wrong_call)
     own[threadIdx.x] = f(own[66]) + (own[65] ? other(1, 2) : 0);
 }
 
+// An index of no target.
+KERNEL(wild_branch)
+{
+    uint32_t v = own[64], index = (uint32_t)at + v;
+    asm volatile("{\ntargets: .branchtargets first, second;\nbrx.idx %1, targets;\n"
+                 "first: add.u32 %0, %0, 1;\nbra last;\nsecond: add.u32 %0, %0, 2;\nlast:\n}"
+                 : "+r"(v)
+                 : "r"(index));
+    own[threadIdx.x] = v;
+}
+
 class shape
 {
 public:
@@ -595,6 +606,7 @@ static const struct {
     {"null_call", null_call, SWITCH, INVALID_PC},
     {"wild_call", wild_call, INDEX, INVALID_PC},
     {"wrong_call", wrong_call, SWITCH, INVALID_PC},
+    {"wild_branch", wild_branch, INDEX, INVALID_PC},
     {"virtual_call", virtual_call, SWITCH, ILLEGAL},
     {"texture", texture, TEXTURE, ILLEGAL},
     {"surface_read", surface_read, SURFACE, ILLEGAL},
