@@ -192,6 +192,7 @@ enum kfence_kind {
     KFENCE_REFUSED,      // an instruction that cannot be fenced
     KFENCE_ENDLESS,      // a loop has run longer than --fence-watchdog allows
     KFENCE_LEFT_SHARED,  // KFENCE_NOTE_OUT_OF_SHARED
+    KFENCE_BAD_BARRIER,  // address: a number or a count that no barrier has
     KFENCE_KINDS,
 };
 

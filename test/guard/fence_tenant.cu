@@ -425,6 +425,20 @@ KERNEL(wild_branch)
     own[threadIdx.x] = v;
 }
 
+// The number of no barrier.
+KERNEL(wild_barrier)
+{
+    asm volatile("barrier.sync %0, %1;" ::"r"((uint32_t)at + own[64]), "r"(32 + own[65]) : "memory");
+    own[threadIdx.x] = 1;
+}
+
+// A count that is none of whole warps.
+KERNEL(odd_barrier)
+{
+    asm volatile("barrier.sync %0, %1;" ::"r"(1 + own[64]), "r"(32 + (uint32_t)at) : "memory");
+    own[threadIdx.x] = 1;
+}
+
 class shape
 {
 public:
@@ -607,6 +621,8 @@ static const struct {
     {"wild_call", wild_call, INDEX, INVALID_PC},
     {"wrong_call", wrong_call, SWITCH, INVALID_PC},
     {"wild_branch", wild_branch, INDEX, INVALID_PC},
+    {"wild_barrier", wild_barrier, INDEX, INVALID},
+    {"odd_barrier", odd_barrier, SWITCH, INVALID},
     {"virtual_call", virtual_call, SWITCH, ILLEGAL},
     {"texture", texture, TEXTURE, ILLEGAL},
     {"surface_read", surface_read, SURFACE, ILLEGAL},
