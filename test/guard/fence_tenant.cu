@@ -630,6 +630,7 @@ static const struct {
     {"bulk_size", bulk_size, INDEX, ILLEGAL},
     {"bulk_odd_size", bulk_size, SWITCH, INVALID},
     {"bulk_constant", bulk_constant, NEIGHBOURS, ILLEGAL},
+    {"bulk_prefetch", bulk_prefetch, NEIGHBOURS, ILLEGAL},
     {"bulk_overrun", bulk_overrun, SWITCH, ILLEGAL},
     {"bulk_skewed", bulk_skewed, SWITCH, MISALIGNED},
     {"bulk_store", bulk_store, INDEX, ILLEGAL},
