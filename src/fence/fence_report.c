@@ -74,14 +74,15 @@ static const char *const notes[KFENCE_KINDS] = {
     [KFENCE_STACK_FULL] =
         "contained: recursion without room on the stack; the thread ended, and no other one",
     [KFENCE_BAD_CALL] =
-        "contained: a call through a pointer to no function of the module that may be called so; "
-        "the thread ended, and no other one",
+        "contained: a call through a pointer to no function of the module that may be called so, or a "
+        "branch by an index of no target; the thread ended, and no other one",
     [KFENCE_BAD_HANDLE] =
         "contained: the handle of no texture or surface; the thread ended, and no other one",
     [KFENCE_BAD_MAP] =
         "contained: a tensor map that no call has encoded for memory of the program; the thread "
         "ended, and no other one",
     [KFENCE_BAD_SIZE] = "contained: a bulk copy of a size that is no multiple of 16; the thread ended",
+    [KFENCE_BAD_BARRIER] = "contained: a number or a count that no barrier has; the thread ended",
     [KFENCE_BAD_STRIDE] = "contained: a stride that no matrix has; the thread ended, and no other one",
     [KFENCE_REFUSED] = "refused: this instruction cannot be fenced; the thread ended, and no other one",
     [KFENCE_ENDLESS] = "contained: a loop ran longer than --fence-watchdog allows; the thread ended",
@@ -126,6 +127,7 @@ static void describe(struct guard_finding *f, const struct error_ring_record *r)
     case KFENCE_BAD_HANDLE:
     case KFENCE_BAD_MAP:
     case KFENCE_BAD_SIZE:
+    case KFENCE_BAD_BARRIER:
     case KFENCE_BAD_STRIDE:
     case KFENCE_REFUSED:
     case KFENCE_ENDLESS:
@@ -148,6 +150,7 @@ static CUresult result_of(unsigned kind)
     case KFENCE_SKEWED: return CUDA_ERROR_MISALIGNED_ADDRESS;
     case KFENCE_TRAPPED: return CUDA_ERROR_LAUNCH_FAILED;
     case KFENCE_BAD_CALL: return CUDA_ERROR_INVALID_PC;
+    case KFENCE_BAD_BARRIER:
     case KFENCE_BAD_SIZE: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
     case KFENCE_REFUSED: return CUDA_ERROR_NOT_PERMITTED;
     case KFENCE_ENDLESS: return CUDA_ERROR_LAUNCH_TIMEOUT;

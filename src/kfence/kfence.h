@@ -188,7 +188,8 @@ enum kfence_kind {
     KFENCE_TRAPPED,  // a trap, or what would have been one
     KFENCE_OUT_OF_LOCAL,
     KFENCE_STACK_FULL,   // a call that the stack has no room for
-    KFENCE_BAD_CALL,     // address: the pointer, to no function that may be called through it
+    KFENCE_BAD_CALL,     // address: the pointer, to no function that may be called through it, or the index
+                         // of a branch that has no such target
     KFENCE_BAD_HANDLE,   // address: the handle of no texture or surface
     KFENCE_BAD_MAP,      // address: that of a tensor map that no call has encoded for memory of the program
     KFENCE_BAD_STRIDE,   // address: elements
@@ -196,6 +197,7 @@ enum kfence_kind {
     KFENCE_REFUSED,      // an instruction that cannot be fenced
     KFENCE_ENDLESS,      // a loop has run longer than --fence-watchdog allows
     KFENCE_LEFT_SHARED,  // KFENCE_NOTE_OUT_OF_SHARED
+    KFENCE_BAD_BARRIER,  // address: a number or a count that no barrier has
     KFENCE_KINDS,
 };
 

@@ -84,7 +84,8 @@ static bool ask_stmt(const struct fencing *k, uint32_t index, const struct check
     // The host looks the handle up.
     if (s->kind == PTX_INSN && !s->form->odd && fence_handle_at(&k->handles[index], at))
         return true;
-    if (s->kind == PTX_VERBATIM || (s->kind == PTX_INSN && !is_allowed(s->form)))
+    if (s->kind == PTX_VERBATIM ||
+        (s->kind == PTX_INSN && (!is_allowed(s->form) || fence_is_loose_barrier(s))))
         return false;
     unsigned n = s->kind == PTX_INSN ? ptx_stmt_mem(f, s, mem) : 0;
     for (unsigned i = 0; i < n; i++)

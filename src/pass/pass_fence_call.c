@@ -329,11 +329,33 @@ static void compare_depth(struct fence_func *k, uint32_t at, uint32_t site, uint
     edit_place_label(k->k->all.c->edit, at, room);
 }
 
+// A branch by an index must be to one of its targets: behind them there are no addresses of code.
+static int compare_index(struct fence_func *k, uint32_t at)
+{
+    const struct ptx_stmt *s = &k->f->stmts[at];
+    const struct ptx_operand *index = ptx_operand(s, 0), *list = ptx_operand(s, 1);
+    const struct ptx_sym *sym = list && list->kind == PTX_SYM ? ptx_sym(k->k->all.c->m, list->id) : NULL;
+    uint32_t site, may = edit_new_label(k->k->all.c->edit);
+    if (!sym || sym->kind != PTX_SYM_TARGETS || (index->kind != PTX_REG && index->kind != PTX_IMM))
+        return -ENOTSUP;
+    uint32_t past = fence_unless_guarded(k, at);
+    int err = fence_site(k, at, &site);
+    BEFORE(k, at, "mov.b32 %0, %1;\nsetp.lt.u32 %2, %0, %3;\n@%2 bra %4;\ncvt.u64.u32 %5, %0;",
+           edit_reg(k->low), *index, edit_reg(k->bad), edit_imm(sym->targets->ntargets), edit_sym(may),
+           edit_reg(k->to[0]));
+    fence_end(k, at, KFENCE_WHAT(site, 0, 0), KFENCE_BAD_CALL, k->to[0]);
+    edit_place_label(k->k->all.c->edit, at, may);
+    edit_place_label(k->k->all.c->edit, at, past);
+    return err;
+}
+
 int fence_call(struct fence_func *k, uint32_t at)
 {
     const struct ptx_stmt *s = &k->f->stmts[at];
     const struct ptx_operand *callee = callee_of(s);
     uint32_t site;
+    if (s->form->id == PTX_OP_BRX_IDX)
+        return compare_index(k, at);
     if (!callee || (callee->kind == PTX_SYM && !k->deep))
         return 0;
     uint32_t past = fence_unless_guarded(k, at);

@@ -326,6 +326,8 @@ static int fence_stmt(struct fence_func *k, uint32_t at)
     fence_redirect(k->k, k->f, at);
     int err = fence_call(k, at);
     if (!err)
+        err = fence_barrier(k, at);
+    if (!err)
         err = fence_loop(k, at);
     if (!err)
         err = fence_object(k, at);

@@ -253,6 +253,10 @@ int fence_add_calls(struct fencing *k);
 // Code for a call; none for other statements.
 int fence_call(struct fence_func *k, uint32_t at);
 
+// pass_fence_barrier.c: whether a statement is a barrier whose number or count is in a register; code for it.
+bool fence_is_loose_barrier(const struct ptx_stmt *s);
+int fence_barrier(struct fence_func *k, uint32_t at);
+
 // pass_fence_object.c: whether threads that execute the statement end; code for handles and tensor maps.
 bool fence_is_refused(const struct ptx_stmt *s);
 // Finds the handles that are a kernel's parameters. Requires that nothing has been edited.

@@ -74,6 +74,15 @@ KERNEL(bulk_constant)
     own[threadIdx.x] = shared[threadIdx.x + 4] + to + bar;
 }
 
+KERNEL(bulk_prefetch)
+{
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(at), "r"(1024) : "memory");
+#endif
+    own[threadIdx.x] = 1;
+}
+
 // All threads wait for a copy that is larger than the block's shared memory.
 KERNEL(bulk_overrun)
 {

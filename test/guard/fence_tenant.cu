@@ -414,6 +414,31 @@ KERNEL(wrong_call)
     own[threadIdx.x] = f(own[66]) + (own[65] ? other(1, 2) : 0);
 }
 
+// An index of no target.
+KERNEL(wild_branch)
+{
+    uint32_t v = own[64], index = (uint32_t)at + v;
+    asm volatile("{\ntargets: .branchtargets first, second;\nbrx.idx %1, targets;\n"
+                 "first: add.u32 %0, %0, 1;\nbra last;\nsecond: add.u32 %0, %0, 2;\nlast:\n}"
+                 : "+r"(v)
+                 : "r"(index));
+    own[threadIdx.x] = v;
+}
+
+// The number of no barrier.
+KERNEL(wild_barrier)
+{
+    asm volatile("barrier.sync %0, %1;" ::"r"((uint32_t)at + own[64]), "r"(32 + own[65]) : "memory");
+    own[threadIdx.x] = 1;
+}
+
+// A count that is none of whole warps.
+KERNEL(odd_barrier)
+{
+    asm volatile("barrier.sync %0, %1;" ::"r"(1 + own[64]), "r"(32 + (uint32_t)at) : "memory");
+    own[threadIdx.x] = 1;
+}
+
 class shape
 {
 public:
@@ -595,6 +620,9 @@ static const struct {
     {"null_call", null_call, SWITCH, INVALID_PC},
     {"wild_call", wild_call, INDEX, INVALID_PC},
     {"wrong_call", wrong_call, SWITCH, INVALID_PC},
+    {"wild_branch", wild_branch, INDEX, INVALID_PC},
+    {"wild_barrier", wild_barrier, INDEX, INVALID},
+    {"odd_barrier", odd_barrier, SWITCH, INVALID},
     {"virtual_call", virtual_call, SWITCH, ILLEGAL},
     {"texture", texture, TEXTURE, ILLEGAL},
     {"surface_read", surface_read, SURFACE, ILLEGAL},
@@ -602,6 +630,7 @@ static const struct {
     {"bulk_size", bulk_size, INDEX, ILLEGAL},
     {"bulk_odd_size", bulk_size, SWITCH, INVALID},
     {"bulk_constant", bulk_constant, NEIGHBOURS, ILLEGAL},
+    {"bulk_prefetch", bulk_prefetch, NEIGHBOURS, ILLEGAL},
     {"bulk_overrun", bulk_overrun, SWITCH, ILLEGAL},
     {"bulk_skewed", bulk_skewed, SWITCH, MISALIGNED},
     {"bulk_store", bulk_store, INDEX, ILLEGAL},
