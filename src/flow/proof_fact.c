@@ -120,8 +120,8 @@ static void round_down(struct proof_state *e, struct affine fact, uint32_t *list
         affine_fact(s, f, list);
 }
 
-// Where rest >= a * i for an index i of threads or blocks, i <= floor(most / a), if rest is at most `most`: of
-// tiles of a elements whose first one is below a limit, that is the last one.
+// Where rest >= a * i for an index i of threads or blocks, i <= floor(most / a), if rest is at most `most`.
+// Of tiles of a elements that begin below a limit, that is the last one.
 static void round_index(struct proof_state *e, struct affine fact, uint32_t *list)
 {
     struct affine_state *s = &e->s;

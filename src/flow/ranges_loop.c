@@ -238,7 +238,7 @@ static bool widens(const struct ranges_build *b, uint32_t value, uint32_t of, st
     return true;
 }
 
-// Finds another JOIN of the header that a JOIN is, widened: so it is on each way in, and what is widened
+// Finds another JOIN of the header that a JOIN is when it is widened, on each way in; and what is widened
 // there is what the other one becomes, since no definition that dominates the conversion runs between it and
 // the end of the way. REACH_NONE if there is none.
 static uint32_t narrower(const struct ranges_build *b, uint32_t join, struct widening *w)
