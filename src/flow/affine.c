@@ -114,7 +114,8 @@ int64_t affine_power(const struct affine_state *s, struct affine f)
     const struct affine_term *t = &s->terms[f.first];
     if (!f.n)
         return f.c > 0 && !(f.c & (f.c - 1)) ? f.c : 0;
-    return f.n == 1 && !f.c && t->coef == 1 ? s->syms[t->sym].power : 0;
+    int64_t power = f.n == 1 && !f.c && t->coef > 0 && !(t->coef & (t->coef - 1)) ? s->syms[t->sym].power : 0;
+    return __builtin_mul_overflow(power, t->coef, &power) ? 0 : power;
 }
 
 bool affine_cases(struct affine_state *s, struct affine f, int64_t *coef, struct affine *one,
@@ -174,7 +175,7 @@ void affine_fact(struct affine_state *s, struct affine form, uint32_t *list)
 {
     if (s->nfacts == s->most_facts || !form.n || !reduce(s, &form))
         return;
-    s->facts[s->nfacts] = (struct affine_fact){form, *list};
+    s->facts[s->nfacts] = (struct affine_fact){.form = form, .next = *list};
     *list = s->nfacts++;
 }
 

@@ -37,15 +37,24 @@ struct affine {
     uint16_t root;
 };
 
-enum affine_sym_kind { AFFINE_PLAIN, AFFINE_FLOOR, AFFINE_TRUNC, AFFINE_SIGNED, AFFINE_UNSIGNED };
+enum affine_sym_kind {
+    AFFINE_PLAIN,
+    AFFINE_FLOOR,
+    AFFINE_TRUNC,
+    AFFINE_SIGNED,
+    AFFINE_UNSIGNED,
+    AFFINE_MULTIPLE,
+};
 
 struct affine_sym {
     int64_t lo, hi;
     uint8_t kind, soft, reason;
-    bool thread;       // a thread or block index: each combination occurs in some thread
-    uint32_t block;    // where it becomes defined
-    uint32_t facts;    // first of the facts that hold wherever it is defined; PROOF_NONE if none
-    struct affine of;  // FLOOR, TRUNC: of / by; SIGNED, UNSIGNED: the value of its low `by` bits
+    bool thread;     // a thread or block index: each combination occurs in some thread
+    uint32_t block;  // where it becomes defined
+    uint32_t facts;  // first of the facts that hold wherever it is defined; PROOF_NONE if none
+    // FLOOR, TRUNC: of / by; SIGNED, UNSIGNED: the value of its low `by` bits; MULTIPLE: a multiple of `of`,
+    // whose `power` is `by`
+    struct affine of;
     int64_t by;
     int64_t power;  // a power of 2: each value is 0, or a power of 2 up to this one; 0 if that is not known
     // The address of a variable in the memory of some block of the cluster: its root, + 1; else 0.
@@ -60,6 +69,7 @@ struct affine_sym {
 struct affine_fact {
     struct affine form;  // >= 0
     uint32_t next;
+    bool follows;  // from others of its list and the ranges of symbols
 };
 
 struct affine_block {

@@ -95,10 +95,13 @@ static void count_guards(struct proof_state *e, struct affine_block *b, const st
     b->guard = up->guard;
     if (decided)
         return;
-    bool one = b->facts != PROOF_NONE && e->s.facts[b->facts].next == PROOF_NONE &&
+    uint32_t fact = b->facts;
+    while (fact != PROOF_NONE && e->s.facts[fact].follows)
+        fact = e->s.facts[fact].next;
+    bool one = fact != PROOF_NONE && e->s.facts[fact].next == PROOF_NONE &&
                e->p->insns[from->predicate].op == PROOF_COMPARE;
     b->guards = up->guards == AFFINE_NO_GUARD && one ? AFFINE_ONE_GUARD : AFFINE_MORE_GUARDS;
-    b->guard = b->facts;
+    b->guard = fact;
 }
 
 // Enters a block. Returns whether it can be reached.

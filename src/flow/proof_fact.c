@@ -104,10 +104,50 @@ static void unwrap(struct proof_state *e, struct affine fact, uint32_t *list)
     }
 }
 
+// A multiple x of s, which is a power of 2 or 0, that is at most c is at most R - s, where R is a multiple of
+// all values of s above c.
+static void round_down(struct proof_state *e, struct affine fact, uint32_t *list)
+{
+    struct affine_state *s = &e->s;
+    struct affine_term t = s->terms[fact.first];
+    if (fact.n != 1 || t.coef != -1 || s->syms[t.sym].kind != AFFINE_MULTIPLE || fact.c < 0)
+        return;
+    int64_t power = s->syms[t.sym].by;
+    affine_wide above = ((affine_wide)fact.c / power + 1) * power;
+    struct affine f;
+    if (proof_fits(above) && affine_sum(s, -1, s->syms[t.sym].of, -1, affine_of_sym(s, t.sym), &f) &&
+        affine_scale(s, f, 1, (int64_t)above, &f))
+        affine_fact(s, f, list);
+}
+
+// Where rest >= a * i for an index i of threads or blocks, i <= floor(most / a), if rest is at most `most`.
+// Of tiles of a elements that begin below a limit, that is the last one.
+static void round_index(struct proof_state *e, struct affine fact, uint32_t *list)
+{
+    struct affine_state *s = &e->s;
+    for (uint32_t i = 0; i < fact.n && fact.n > 1; i++) {
+        struct affine_term t = s->terms[fact.first + i];
+        struct affine rest, f;
+        if (t.coef >= -1 || t.coef == INT64_MIN || !s->syms[t.sym].thread ||
+            !affine_sum(s, 1, fact, -t.coef, affine_of_sym(s, t.sym), &rest))
+            continue;
+        struct affine_range r = affine_box(s, rest);
+        if (r.soft || r.hi < 0 || !proof_fits(r.hi) || r.hi / -t.coef >= s->syms[t.sym].hi)
+            continue;
+        uint32_t last = *list;
+        if (affine_scale(s, affine_of_sym(s, t.sym), -1, (int64_t)(r.hi / -t.coef), &f))
+            affine_fact(s, f, list);
+        if (*list != last)
+            s->facts[*list].follows = true;
+    }
+}
+
 static void learn(struct proof_state *e, struct affine form, uint32_t *list)
 {
     affine_fact(&e->s, form, list);
     unwrap(e, form, list);
+    round_down(e, form, list);
+    round_index(e, form, list);
 }
 
 // Facts from: d `relation` 0.

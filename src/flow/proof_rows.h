@@ -70,6 +70,23 @@
     "shl.b32 %r6, %r2, 1; sub.s32 %r7, %r6, %r5; add.s32 %r8, %r7, %r3;\n" STORE(                          \
         "%r8") "shr.u32 %r3, %r3, 1; bra L;\nN: shl.b32 %r10, %r10, 1; bra O;\n"
 
+// Neighbours at a distance %r3 that is doubled, below the number of threads: an element in each 2 * %r3 is
+// chosen, %p1 set for others, and the one at that distance from %r5 is written.
+#define NEIGHBOURS(choose, next)                                                         \
+    "mov.u32 %r3, 1; L: " next " " choose " @%p1 bra M; add.s32 %r6, %r5, %r3;\n" STORE( \
+        "%r6") "M: setp.lt.u32 %p2, %r4, %r1; mov.u32 %r3, %r4; @%p2 bra L;\n"
+#define BY_REMAINDER "rem.u32 %r7, %r2, %r4; setp.ne.s32 %p1, %r7, 0; mov.u32 %r5, %r2;"
+#define BY_PRODUCT(limit) "mul.lo.s32 %r5, %r4, %r2; setp.ge.u32 %p1, %r5, " limit ";"
+
+// A tile of 32 elements for each block, which its threads write from the end on.
+#define TILES "mul.lo.s32 %r3, %r0, %r1; sub.s32 %r4, %r3, %r2; add.s32 %r4, %r4, 31;\n" STORE("%r4")
+
+// A loop that keeps its index %r3 in %d3 beside, made by WIDEN.
+#define BESIDE(start, next, widen)                                                                           \
+    start " L: add.s64 %d4, %a, %d3; st.global.u8 [%d4], %h1; " next " " widen " setp.lt.s64 %p2, %d3, %s; " \
+          "@%p2 bra L;\n"
+#define WIDENED_START "mov.u32 %r3, %i; cvt.s64.s32 %d3, %r3; setp.ge.s64 %p1, %d3, %s; @%p1 bra END;"
+
 struct row {
     const char *name, *body;
     uint32_t grid, block;
@@ -318,6 +335,27 @@ static const struct row rows[] = {
      "mov.u32 %r3, 0; L: cvt.s64.s32 %d3, %r3; setp.ge.s64 %p1, %d3, %s; @%p1 bra END;\n" STORE(
          "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
      1, 32, 0, 0, 3000000000, UNKNOWN(COUNTER)},
+    {"kept in 64 bits beside", BESIDE(WIDENED_START, "add.s32 %r3, %r3, %n;", "cvt.s64.s32 %d3, %r3;"), 2, 64,
+     128, 0, 1000, BOUNDED, 0, 999},
+    {"kept in 64 bits beside, the last step wraps",
+     BESIDE(WIDENED_START, "add.s32 %r3, %r3, %n;", "cvt.s64.s32 %d3, %r3;"), 2, 64, 128, 0, 2147483600,
+     UNKNOWN(COUNTER)},
+    {"another number kept in 64 bits",
+     BESIDE(WIDENED_START, "add.s32 %r3, %r3, %n;", "xor.b32 %r4, %r3, 1; cvt.s64.s32 %d3, %r4;"), 2, 64, 128,
+     0, 1000, UNKNOWN(CARRIED)},
+    {"kept in 64 bits with its sign and without",
+     BESIDE("mov.u32 %r3, %m; cvt.u64.u32 %d3, %r3;", "add.s32 %r3, %r3, %n;", "cvt.s64.s32 %d3, %r3;"), 2,
+     64, 128, -128, 1000, UNKNOWN(CARRIED)},
+    {"kept in 64 bits from a number on",
+     BESIDE("mov.u32 %r3, 5; mov.u64 %d3, 5;", "add.s32 %r3, %r3, %n;", "cvt.s64.s32 %d3, %r3;"), 2, 64, 128,
+     0, 1000, BOUNDED, 5, 901},
+    {"kept in 64 bits from another number on",
+     BESIDE("mov.u32 %r3, 5; mov.u64 %d3, 1005;", "add.s32 %r3, %r3, %n;", "cvt.s64.s32 %d3, %r3;"), 2, 64,
+     128, 0, 1000, UNKNOWN(CARRIED)},
+    {"kept in 64 bits from a number on that has a sign",
+     BESIDE("mov.u32 %r3, 4294967168; mov.u64 %d3, 4294967168;", "add.s32 %r3, %r3, %n;",
+            "cvt.s64.s32 %d3, %r3;"),
+     2, 64, 128, 0, 1000, UNKNOWN(CARRIED)},
     {"inner limit",
      "mov.u32 %r3, %i; L: setp.ge.s32 %p1, %r3, %n; @%p1 bra END;\n" STORE(
          "%r3") "add.s32 %r3, %r3, 1; bra L;\n",
@@ -416,6 +454,35 @@ static const struct row rows[] = {
     {"pairs at all distances below a limit", PAIRS("256"), 1, 64, 512, 0, 0, BOUNDED, 4, 767},
     {"pairs at distances below a limit that is no power of 2", PAIRS("200"), 1, 64, 512, 0, 0, BOUNDED, 4,
      907},
+    // The last tile that begins below n is the fourth.
+    {"tiles from their ends", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" TILES, 10, 32, 100, 0, 0, BOUNDED, 0,
+     511},
+    {"tiles from their ends, as many as threads need", "setp.ge.s32 %p1, %i, %n; @%p1 bra END;\n" TILES, 4,
+     32, 97, 0, 0, BOUNDED, 0, 511},
+    {"tiles of twice their distance", "shl.b32 %r5, %i, 1; setp.ge.s32 %p1, %r5, %n; @%p1 bra END;\n" TILES,
+     10, 32, 100, 0, 0, BOUNDED, 0, 255},
+    {"neighbours by a remainder", NEIGHBOURS(BY_REMAINDER, "shl.b32 %r4, %r3, 1;"), 1, 128, 0, 0, 0, BOUNDED,
+     4, 511},
+    {"neighbours by a remainder of threads that fill no multiple",
+     NEIGHBOURS(BY_REMAINDER, "shl.b32 %r4, %r3, 1;"), 1, 200, 0, 0, 0, BOUNDED, 4, 911},
+    {"neighbours by a remainder of a distance that is tripled",
+     NEIGHBOURS(BY_REMAINDER, "mul.lo.s32 %r4, %r3, 3;"), 1, 128, 0, 0, 0, BOUNDED, 4, 1019},
+    {"neighbours by a product", NEIGHBOURS(BY_PRODUCT("%r1"), "shl.b32 %r4, %r3, 1;"), 1, 128, 0, 0, 0,
+     BOUNDED, 4, 511},
+    {"neighbours by a product, below a limit that is no multiple",
+     NEIGHBOURS(BY_PRODUCT("%n"), "shl.b32 %r4, %r3, 1;"), 1, 128, 130, 0, 0, BOUNDED, 4, 771},
+    {"neighbours by a product with a distance that is tripled",
+     NEIGHBOURS(BY_PRODUCT("%r1"), "mul.lo.s32 %r4, %r3, 3;"), 1, 128, 0, 0, 0, BOUNDED, 4, 1019},
+    {"a distance that is half of seven times a power of 2",
+     NEIGHBOURS(
+         "mul.lo.s32 %r8, %r3, 7; shr.u32 %r8, %r8, 1; rem.u32 %r7, %r2, %r8; setp.ne.s32 %p1, %r7, 0; "
+         "add.s32 %r5, %r2, %r8; sub.s32 %r5, %r5, %r3;",
+         "shl.b32 %r4, %r3, 1;"),
+     1, 224, 0, 0, 0, BOUNDED, 12, 4015},
+    {"neighbours by a product of a negative number",
+     NEIGHBOURS("add.s32 %r8, %r2, -40; mul.lo.s32 %r5, %r4, %r8; setp.lt.s32 %p1, %r5, -8;",
+                "shl.b32 %r4, %r3, 1;"),
+     1, 128, 0, 0, 0, BOUNDED, -28, 88903},
     {"halved in one way only",
      "mov.u32 %r3, %n; L: setp.lt.s32 %p1, %r3, 1; @%p1 bra END;\n" STORE(
          "%r3") "setp.lt.s32 %p2, %i, %m; @%p2 bra M; shr.s32 %r3, %r3, 1; bra L; M: add.s32 %r3, %r3, 1; "

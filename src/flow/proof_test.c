@@ -94,6 +94,7 @@ static void exactness(void **state)
     struct ranges *r = build(m);
     assert_true(evaluate(r, &(struct row){.grid = 4, .block = 256, .n = 1000}).exact);
     assert_true(evaluate(r, &(struct row){.grid = 4, .block = 256, .n = 1000}).guarded);
+    assert_true(evaluate(r, &(struct row){.grid = 8, .block = 256, .n = 1000}).exact);
     assert_true(evaluate(r, &(struct row){.grid = 4, .block = 256, .n = 5000}).exact);
     assert_false(evaluate(r, &(struct row){.grid = 4, .block = 256, .n = 5000}).guarded);
     ranges_free(r);

@@ -164,7 +164,15 @@ static struct affine product(struct proof_state *e, struct affine a, struct affi
         z.lo = ends[i] < z.lo ? ends[i] : z.lo;
         z.hi = ends[i] > z.hi ? ends[i] : z.hi;
     }
-    return proof_within(e, z);
+    r = proof_within(e, z);
+    struct affine of = affine_power(&e->s, a) ? a : b;
+    if (r.n == 1 && !e->s.full && proof_fits(z.lo) && proof_fits(z.hi) && affine_power(&e->s, of)) {
+        struct affine_sym *made = &e->s.syms[e->s.terms[r.first].sym];
+        made->kind = AFFINE_MULTIPLE;
+        made->of = of;
+        made->by = affine_power(&e->s, of);
+    }
+    return r;
 }
 
 static affine_wide floor_div(affine_wide a, int64_t b)
@@ -350,6 +358,19 @@ static void tie(struct proof_state *e, struct affine made, int64_t ca, int64_t c
         affine_fact(&e->s, f, &e->s.syms[e->s.terms[made.first].sym].facts);
 }
 
+// Ties m == x mod s, where x is in [0, most], if the values of s are powers of 2, or 0, which leaves all of
+// x. Then x - m is the greatest multiple of s that is not above x, or 0 if s is 0; and x - m + s is not above
+// any multiple of all s that is above x.
+static void tie_rest(struct proof_state *e, struct affine m, struct affine x, affine_wide most,
+                     struct affine s)
+{
+    struct affine sum;
+    int64_t power = affine_power(&e->s, s);
+    affine_wide above = power ? (most / power + 1) * power : 0;
+    if (power && proof_fits(above) && affine_sum(&e->s, 1, x, 1, s, &sum))
+        tie(e, m, -1, 1, sum, (int64_t)above);
+}
+
 static struct affine remainder_of(struct proof_state *e, struct affine a, struct affine b)
 {
     a.root = b.root = 0;
@@ -362,6 +383,8 @@ static struct affine remainder_of(struct proof_state *e, struct affine a, struct
     struct affine r = proof_within(e, (struct affine_range){.lo = 0, .hi = most});
     if (proof_fits(most))
         tie(e, r, 1, -1, b, -1);
+    if (proof_fits(most) && !x.soft)
+        tie_rest(e, r, a, x.hi, b);
     return r;
 }
 
@@ -499,24 +522,11 @@ static bool flips_multiples(struct proof_state *e, unsigned op, struct affine a,
     return true;
 }
 
-// Ties m == x and mask, where x is in [0, most], if the mask is s - 1 for powers s of 2. Then x - m is the
-// greatest multiple of s that is not above x, or 0 if s is 0; and x - m + s is not above any multiple of all
-// s that is above x.
-static void tie_rest(struct proof_state *e, struct affine m, struct affine x, affine_wide most,
-                     struct affine mask)
-{
-    struct affine s, sum;
-    int64_t power = affine_scale(&e->s, mask, 1, 1, &s) ? affine_power(&e->s, s) : 0;
-    affine_wide above = power ? (most / power + 1) * power : 0;
-    if (power && proof_fits(above) && affine_sum(&e->s, 1, x, 1, s, &sum))
-        tie(e, m, -1, 1, sum, (int64_t)above);
-}
-
 static struct affine logic(struct proof_state *e, unsigned op, struct affine a, struct affine b,
                            unsigned bits)
 {
     struct affine_range x, y;
-    struct affine r;
+    struct affine r, s;
     if (affine_is_const(a) && affine_is_const(b))
         return affine_const(op == PROOF_AND ? a.c & b.c : op == PROOF_OR ? a.c | b.c : a.c ^ b.c);
     if (affine_is_const(a)) {
@@ -543,10 +553,10 @@ static struct affine logic(struct proof_state *e, unsigned op, struct affine a, 
             tie(e, r, 1, -1, a, 0);
         if (ny)
             tie(e, r, 1, -1, b, 0);
-        if (nx && !x.soft)
-            tie_rest(e, r, a, x.hi, b);
-        if (ny && !y.soft)
-            tie_rest(e, r, b, y.hi, a);
+        if (nx && !x.soft && affine_scale(&e->s, b, 1, 1, &s))
+            tie_rest(e, r, a, x.hi, s);
+        if (ny && !y.soft && affine_scale(&e->s, a, 1, 1, &s))
+            tie_rest(e, r, b, y.hi, s);
         return r;
     }
     if (!nx || !ny || x.soft || y.soft)

@@ -192,18 +192,92 @@ static void need_parts(struct ranges_build *b, const struct chain *c)
         ranges_need(b, c->parts[i].value);
 }
 
+// Types of an index that is kept in a wider register beside, and the greatest number that both are set to.
+struct widening {
+    uint8_t bits;  // of the narrower type, 0 until known
+    bool sign;
+    int64_t most;
+};
+
+// Whether a value is set to a number, which becomes *c.
+static bool is_number(const struct ranges_build *b, uint32_t value, int64_t *c)
+{
+    const struct reach_value *v = &b->reach->value.items[value];
+    const struct ptx_stmt *s = v->kind == REACH_DEF && !v->partial ? &b->f->stmts[v->place] : NULL;
+    return s && !s->form->odd && s->form->id == PTX_OP_MOV && ranges_plain_int(s->form) &&
+           s->operands[0].kind == PTX_REG && ranges_constant(s, 1, c);
+}
+
+// Whether a value is another one, widened as w says, or both are one number that is not negative.
+static bool widens(const struct ranges_build *b, uint32_t value, uint32_t of, struct widening *w)
+{
+    const struct reach_value *v = &b->reach->value.items[value];
+    int64_t x, y;
+    if (is_number(b, value, &x)) {
+        w->most = x > w->most ? x : w->most;
+        return x >= 0 && is_number(b, of, &y) && x == y;
+    }
+    if (v->kind != REACH_DEF || v->partial)
+        return false;
+    const struct ptx_stmt *s = &b->f->stmts[v->place];
+    const struct ptx_operand *o = ptx_operand(s, 1);
+    if (s->form->odd || s->form->id != PTX_OP_CVT || s->form->ntypes != 2 || !ranges_plain_int(s->form) ||
+        s->operands[0].kind != PTX_REG || !o || o->kind != PTX_REG || o->sub != PTX_SEL_NONE ||
+        ranges_read(b, v->place, o->id) != of)
+        return false;
+    enum ptx_type_class k = ptx_type_class((enum ptx_type)s->form->types[1]);
+    unsigned to = ptx_type_bits((enum ptx_type)s->form->types[0]);
+    unsigned from = ptx_type_bits((enum ptx_type)s->form->types[1]);
+    bool sign = k == PTX_CLASS_SINT;
+    if ((k != PTX_CLASS_UINT && !sign) || from < 16 || to <= from || (w->bits && w->bits != from) ||
+        (w->bits && w->sign != sign) ||
+        to != ptx_type_bits((enum ptx_type)ptx_reg_var(b->f, s->operands[0].id)->type) ||
+        from > ptx_type_bits((enum ptx_type)ptx_reg_var(b->f, o->id)->type))
+        return false;
+    *w = (struct widening){(uint8_t)from, sign, w->most};
+    return true;
+}
+
+// Finds another JOIN of the header that a JOIN is when it is widened, on each way in; and what is widened
+// there is what the other one becomes, since no definition that dominates the conversion runs between it and
+// the end of the way. REACH_NONE if there is none.
+static uint32_t narrower(const struct ranges_build *b, uint32_t join, struct widening *w)
+{
+    const struct reach_value *v = &b->reach->value.items[join];
+    struct graph_nodes preds = graph_pred(b->cfg->graph, v->place);
+    for (uint32_t k = b->join_at[v->place]; k < b->join_at[v->place + 1]; k++) {
+        uint32_t other = b->joins[k], other_in = b->reach->value.items[other].input;
+        bool all = other != join && !ranges_is_pred(b, other);
+        *w = (struct widening){0};
+        for (uint32_t i = 0; i < preds.n && all; i++) {
+            uint32_t in = b->reach->input.items[v->input + i], of = b->reach->input.items[other_in + i];
+            if (graph_reached(b->cfg->graph, preds.at[i]) && !(in == join && of == other))
+                all = in != REACH_NONE && of != REACH_NONE && widens(b, in, of, w);
+        }
+        if (all && w->bits && w->most < (int64_t)1 << (w->bits - 1))
+            return other;
+    }
+    return REACH_NONE;
+}
+
 void ranges_need_counter(struct ranges_build *b, uint32_t join)
 {
     const struct reach_value *v = &b->reach->value.items[join];
     struct graph_nodes preds = graph_pred(b->cfg->graph, v->place);
     struct chain step = {0};
+    struct widening w;
+    uint32_t narrow;
     if (ranges_is_pred(b, join))
         return;
     ranges_need_choice(b, join);
-    if (step_of(b, loop_at(b, v->place), join, &step))
+    if (step_of(b, loop_at(b, v->place), join, &step)) {
         need_parts(b, &step);
-    else if (!ranges_need_carried(b, loop_at(b, v->place), join))
+    } else if ((narrow = narrower(b, join, &w)) != REACH_NONE) {
+        ranges_need(b, narrow);
         return;
+    } else if (!ranges_need_carried(b, loop_at(b, v->place), join)) {
+        return;
+    }
     for (uint32_t i = 0; i < preds.n; i++)
         if (ranges_forward(b, preds.at[i], v->place) && b->reach->input.items[v->input + i] != REACH_NONE)
             ranges_need(b, b->reach->input.items[v->input + i]);
@@ -469,6 +543,7 @@ uint32_t ranges_merge(struct ranges_build *b, uint32_t join)
 
 struct counter {
     uint32_t join, init, step;
+    bool wide;  // another JOIN, widened
 };
 
 // Emits init and step of a counter. Returns false if it is none.
@@ -477,7 +552,7 @@ static bool emit_counter(struct ranges_build *b, uint32_t loop, uint32_t join, s
     struct chain step = {0};
     if (ranges_is_pred(b, join) || !step_of(b, loop, join, &step))
         return false;
-    *c = (struct counter){join, ranges_merge(b, join), PROOF_NONE};
+    *c = (struct counter){join, ranges_merge(b, join), PROOF_NONE, false};
     c->step = step.n ? emit_chain(b, ranges_const(b, 0), &step) : ranges_const(b, step.c);
     return true;
 }
@@ -516,6 +591,7 @@ void ranges_loop(struct ranges_build *b, uint32_t block)
     uint32_t loop = loop_at(b, block), ntests, nout = 0;
     struct test tests[MOST_TESTS];
     struct proof_test out[MOST_TESTS];
+    struct widening w;
     if (loop == GRAPH_NONE)
         return;
     ntests = tests_of(b, loop, tests);
@@ -536,13 +612,14 @@ void ranges_loop(struct ranges_build *b, uint32_t block)
         if (!b->needed[join] || emit_counter(b, loop, join, &counters[i]))
             continue;
         counters[i].step = PROOF_NONE;
-        counters[i].init = ranges_carried(b, loop, join);
+        counters[i].wide = !ranges_is_pred(b, join) && narrower(b, join, &w) != REACH_NONE;
+        counters[i].init = counters[i].wide ? PROOF_NONE : ranges_carried(b, loop, join);
     }
     uint32_t at = ranges_emit(b, (struct proof_insn){.op = PROOF_LOOP, .a = first, .b = nout});
     for (uint32_t i = 0; i < n; i++) {
         uint32_t join = b->joins[b->join_at[block] + i];
         const struct reach_value *v = &b->reach->value.items[join];
-        if (!b->needed[join])
+        if (!b->needed[join] || counters[i].wide)
             continue;
         unsigned bits = ptx_type_bits((enum ptx_type)ptx_reg_var(b->f, b->regs->reg[v->reg])->type);
         if (counters[i].step == PROOF_NONE && counters[i].init != PROOF_NONE)
@@ -556,6 +633,11 @@ void ranges_loop(struct ranges_build *b, uint32_t block)
                                                                .a = counters[i].init,
                                                                .b = counters[i].step,
                                                                .c = at});
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t join = b->joins[b->join_at[block] + i];
+        if (counters[i].wide)
+            b->node[join] = ranges_extend(b, ranges_node_of(b, narrower(b, join, &w), NULL), w.bits, w.sign);
     }
     mem_free(counters);
 }

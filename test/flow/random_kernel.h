@@ -655,6 +655,72 @@ static void pairs(void)
     both("bra L%d;\nL%d:\n", top, end);
 }
 
+// Neighbours at distances that are doubled, as in a reduction: an element in each 2 * distance is chosen by a
+// remainder, a mask or a product. Now and then some of it is wrong.
+static void neighbours(void)
+{
+    int top = g.nlabels++, next = g.nlabels++, p = g.np++, s = g.nr++, twice = g.nr++, i = g.nr++, m = g.nr++;
+    int x = below(2) ? g.nr++ : pick(&g.r), limit = below(4) ? 16 << below(4) : (int)below(200);
+    unsigned how = below(3);
+    if (x == g.nr - 1)
+        both("and.b32 %%r%d, %%r%d, %d;\n", x, pick(&g.r), below(2) ? 31 : (int)below(100));
+    both("mov.u32 %%r%d, %d;\nL%d:\n", s, below(5) ? 1 : (int)below(6), top);
+    use_fuel();
+    both(below(7) ? "shl.b32 %%r%d, %%r%d, 1;\n" : "mul.lo.s32 %%r%d, %%r%d, 3;\n", twice, s);
+    if (how == 0) {
+        both("rem.%s32 %%r%d, %%r%d, %%r%d;\n", sign(), m, x, below(6) ? twice : s);
+    } else if (how == 1) {
+        both("add.s32 %%r%d, %%r%d, %d;\nand.b32 %%r%d, %%r%d, %%r%d;\n", m, below(6) ? twice : s,
+             below(8) ? -1 : 1, m, x, m);
+    } else {
+        both("mul.lo.s32 %%r%d, %%r%d, %%r%d;\n", i, below(6) ? twice : s, x);
+        both("setp.%s.%s32 %%p%d, %%r%d, %d;\n", below(3) ? "ge" : "gt", sign(), p, i,
+             below(3) ? limit : (int)below(99));
+    }
+    if (how < 2)
+        both("mov.b32 %%r%d, %%r%d;\nsetp.%s.s32 %%p%d, %%r%d, %d;\n", i, x, below(8) ? "ne" : "gt", p, m,
+             below(8) ? 0 : 1);
+    both("@%%p%d bra L%d;\n", p, next);
+    if (below(8))
+        both("add.s32 %%r%d, %%r%d, %%r%d;\n", i, i, below(6) ? s : twice);
+    use_as_index(i);
+    both("L%d:\nmov.b32 %%r%d, %%r%d;\nsetp.%s.u32 %%p%d, %%r%d, %d;\n@%%p%d bra L%d;\n", next, s, twice,
+         below(3) ? "lt" : "le", p, s, limit, p, top);
+}
+
+// An index of 32 bits, and beside it the same one in 64 bits. Now and then some of it is wrong.
+static void beside(void)
+{
+    int top = g.nlabels++, end = g.nlabels++, p = g.np++, i = g.nr++, wide = g.nd++, from = pick(&g.r);
+    const char *first = sign(), *other = below(5) ? first : sign(), *type = below(5) ? first : sign();
+    int step = below(3) ? 1 + (int)below(9) : -1 - (int)below(9), start = (int)below(5);
+    char limit[32];
+    any32(limit);
+    if (below(3)) {
+        both("mov.b32 %%r%d, %%r%d;\ncvt.%s64.%s32 %%d%d, %%r%d;\n", i, from, other, other, wide,
+             below(8) ? i : pick(&g.r));
+    } else {
+        both("mov.u32 %%r%d, %d;\nmov.u64 %%d%d, %d;\n", i, start, wide, below(6) ? start : (int)below(9));
+    }
+    both("setp.%s.%s32 %%p%d, %%r%d, %s;\n@%%p%d bra L%d;\nL%d:\n", step > 0 ? "ge" : "le", type, p, i, limit,
+         p, end, top);
+    use_fuel();
+    struct marks m = mark();
+    offer(&g.d, wide);
+    access_memory();
+    access_memory();
+    release(m);
+    if (below(8) == 0)
+        both("cvt.%s64.%s32 %%d%d, %%r%d;\n", first, first, wide, i);
+    both("add.s32 %%r%d, %%r%d, %d;\n", i, i, step);
+    if (below(9))
+        both("cvt.%s64.%s32 %%d%d, %%r%d;\n", first, first, wide, i);
+    if (below(9) == 0)
+        both("add.s32 %%r%d, %%r%d, %d;\n", i, i, step);
+    both("setp.%s.%s32 %%p%d, %%r%d, %s;\n@%%p%d bra L%d;\nL%d:\n", step > 0 ? "lt" : "gt", type, p, i, limit,
+         p, top, end);
+}
+
 // The rounds that a compiler puts before an unrolled loop: their number is the low bits of that of all
 // rounds, which is computed from a maximum. Now and then some of it is wrong.
 static void remainder_loop(int depth)
@@ -754,7 +820,7 @@ static void statements(int n, int depth)
             else if (depth > 0 && below(2))
                 remainder_loop(depth);
             else if (depth > 0 && below(2))
-                pairs();
+                below(2) ? pairs() : below(2) ? neighbours() : beside();
             else if (depth > 0 && below(2))
                 unrolled_loop();
             else if (depth > 0)
