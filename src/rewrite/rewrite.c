@@ -385,11 +385,11 @@ static int rewrite_text(struct work *w, unsigned i)
 // Leaves images whose PTX would be launched differently; the cache remembers that for the next start.
 static bool launched_alike(struct work *w, const struct cache_key *key)
 {
-    char kernel[200];
+    char why[200];
     for (unsigned i = 0; i < w->source.count; i++) {
-        if (rewrite_source_alike(&w->source, i, &w->sink, kernel, sizeof kernel))
+        if (rewrite_source_alike(&w->source, i, &w->sink, why, sizeof why))
             continue;
-        leave(w->r, REWRITE_FAILED, "its PTX is for another GPU, with blocks of another size: %s", kernel);
+        leave(w->r, REWRITE_FAILED, "its PTX is for another GPU, %s", why);
         if (w->compile)
             store_left(key, w->r);
         return false;
