@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A cubin has a section .nv.info.NAME for each kernel: a list of attributes, of which two bound its blocks. So
-// have some of its functions; only kernels have a section .nv.constant0.NAME, for their parameters.
+// A cubin has a section .nv.info.NAME for each kernel: a list of attributes, of which two bound its blocks.
+// Some functions have one, too; only kernels have a section .nv.constant0.NAME, for their parameters.
 // It is read without libelf, which the guard must not need.
 #include "image/cubin_bounds.h"
 

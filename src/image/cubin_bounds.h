@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Compares the kernels of machine code and of PTX: whether the PTX has them all, and how many threads they may
-// be launched with.
+// Compares the kernels of machine code and of PTX: whether the PTX has them all, and how many threads they
+// may be launched with.
 //
 // Libraries choose the size of blocks by the GPU they run on, and carry PTX for another one. Where the two
 // differ for a kernel, the launches of its host code do not fit the PTX.
