@@ -136,6 +136,13 @@ static void tensor_to(bool bad)
 static void tensor_add(bool bad)
 {
     float *data = take<float>(WIDTH * HEIGHT);
+    run_boxes(data, HEIGHT + BOX, ADDS, 4, HEIGHT - BOX + 5 * bad, 0);
+}
+
+// The first elements are outside of the tensor.
+static void tensor_add_before(bool bad)
+{
+    float *data = take<float>(WIDTH * HEIGHT);
     run_boxes(data, HEIGHT + BOX, ADDS, -4, HEIGHT - BOX + 5 * bad, 0);
 }
 
@@ -543,6 +550,7 @@ static const struct check_case cases[] = {
     {"tensor_from", tensor_from, "heap-buffer-overflow"},
     {"tensor_to", tensor_to, "heap-buffer-overflow"},
     {"tensor_add", tensor_add, "heap-buffer-overflow"},
+    {"tensor_add_before", tensor_add_before, "heap-buffer-overflow"},
     {"tensor_freed", tensor_freed, "heap-use-after-free"},
     {"tensor_shared", tensor_shared, "shared-buffer-overflow"},
     {"tensor_source", tensor_source, "shared-buffer-overflow"},
