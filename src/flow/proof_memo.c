@@ -44,7 +44,8 @@ struct proof_memo {
     struct part *parts;
     uint8_t *in_key;  // by root
     char *closed;
-    char *keys, *key, *guess;  // guess: parameters of the launch that nobody has made
+    uint32_t sums[MOST_ANSWERS], sum;  // of the keys: most answers are passed over without a look at theirs
+    char *keys, *key, *guess;          // guess: parameters of the launch that nobody has made
     struct proof_bound *answers;
 };
 
@@ -325,6 +326,17 @@ bool proof_memo_uses(const struct proof_memo *m, uint32_t root)
     return m->in_key[root];
 }
 
+// The key's size is a multiple of 8.
+static uint32_t sum_of(const struct proof_memo *m)
+{
+    uint64_t sum = 0, word;
+    for (uint32_t at = 0; at < m->key_size; at += 8) {
+        memcpy(&word, m->key + at, 8);
+        sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
+    }
+    return (uint32_t)(sum >> 32);
+}
+
 static void make_key(struct proof_memo *m, const struct proof_launch *l)
 {
     char *to = m->key;
@@ -343,11 +355,13 @@ static void make_key(struct proof_memo *m, const struct proof_launch *l)
             memcpy(to, from, x->size);
         to += x->size;
     }
+    m->sum = sum_of(m);
 }
 
 static bool matches(const struct proof_memo *m, uint32_t answer)
 {
-    return (m->used >> answer & 1) && !memcmp(m->keys + (size_t)answer * m->key_size, m->key, m->key_size);
+    return (m->used >> answer & 1) && m->sums[answer] == m->sum &&
+           !memcmp(m->keys + (size_t)answer * m->key_size, m->key, m->key_size);
 }
 
 // Answers for a launch that is not remembered, as answer i.
@@ -391,6 +405,7 @@ static int answer(struct proof_memo *m, const struct proof_launch *l, void *work
         if (err)
             return err;
         memcpy(m->keys + (size_t)i * m->key_size, m->key, m->key_size);
+        m->sums[i] = m->sum;
         m->used |= 1u << i;
         m->next = (i + 1) % m->nanswers;
     }

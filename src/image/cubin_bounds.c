@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A cubin has a section .nv.info.NAME for each kernel: a list of attributes, of which two bound its blocks.
+// Some functions have one, too; only kernels have a section .nv.constant0.NAME, for their parameters.
 // It is read without libelf, which the guard must not need.
 #include "image/cubin_bounds.h"
 
@@ -13,7 +14,7 @@ enum {
     NO_BOUND = 0,
 };
 
-static const char prefix[] = ".nv.info.";
+static const char attributes[] = ".nv.info.", parameters_of[] = ".nv.constant0.";
 
 static bool inside(struct str file, uint64_t at, uint64_t len)
 {
@@ -103,18 +104,19 @@ static bool read_header(struct str cubin, Elf64_Ehdr *e, Elf64_Shdr *names)
     return inside(cubin, names->sh_offset, names->sh_size);
 }
 
-// Returns the kernel that a section describes, empty if it describes none.
-static struct str kernel_of(struct str cubin, const Elf64_Shdr *names, uint32_t name)
+// Returns what follows a prefix in the name of a section, empty if it begins otherwise.
+static struct str behind(struct str cubin, const Elf64_Shdr *names, uint32_t name, const char *prefix)
 {
     if (name >= names->sh_size)
         return (struct str){"", 0};
     const char *text = cubin.ptr + names->sh_offset + name;
-    struct str s = {text, strnlen(text, names->sh_size - name)};
-    size_t len = sizeof prefix - 1;
-    return str_starts(s, (struct str){prefix, len}) ? str_skip(s, len) : (struct str){"", 0};
+    struct str s = {text, strnlen(text, names->sh_size - name)}, first = str_from(prefix);
+    return str_starts(s, first) ? str_skip(s, first.len) : (struct str){"", 0};
 }
 
-struct str cubin_bounds_differ(struct str cubin, struct str ptx)
+// Returns the first kernel, by its sections of that prefix, for which `is` returns true. info: the section.
+static struct str find_kernel(struct str cubin, struct str ptx, const char *prefix,
+                              bool (*is)(struct str directives, struct str info))
 {
     Elf64_Ehdr e;
     Elf64_Shdr names, s;
@@ -122,13 +124,30 @@ struct str cubin_bounds_differ(struct str cubin, struct str ptx)
         return (struct str){"", 0};
     for (unsigned i = 0; i < e.e_shnum; i++) {
         memcpy(&s, cubin.ptr + e.e_shoff + i * sizeof s, sizeof s);
-        struct str kernel = kernel_of(cubin, &names, s.sh_name);
-        if (!kernel.len || !inside(cubin, s.sh_offset, s.sh_size))
-            continue;
-        struct str directives = directives_of(ptx, kernel);
-        if (directives.len && bound_of_directives(directives) !=
-                                  bound_of_attributes((struct str){cubin.ptr + s.sh_offset, s.sh_size}))
+        struct str kernel = behind(cubin, &names, s.sh_name, prefix);
+        if (kernel.len && inside(cubin, s.sh_offset, s.sh_size) &&
+            is(directives_of(ptx, kernel), (struct str){cubin.ptr + s.sh_offset, s.sh_size}))
             return kernel;
     }
     return (struct str){"", 0};
+}
+
+static bool has_other_bound(struct str directives, struct str info)
+{
+    return directives.len && bound_of_directives(directives) != bound_of_attributes(info);
+}
+
+static bool is_missing(struct str directives, struct str info)
+{
+    return !directives.len;
+}
+
+struct str cubin_bounds_differ(struct str cubin, struct str ptx)
+{
+    return find_kernel(cubin, ptx, attributes, has_other_bound);
+}
+
+struct str cubin_bounds_missing(struct str cubin, struct str ptx)
+{
+    return find_kernel(cubin, ptx, parameters_of, is_missing);
 }

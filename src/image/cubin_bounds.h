@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Compares how many threads a kernel may be launched with according to its machine code and to its PTX.
+// Compares the kernels of machine code and of PTX: whether the PTX has them all, and how many threads they
+// may be launched with.
 //
 // Libraries choose the size of blocks by the GPU they run on, and carry PTX for another one. Where the two
 // differ for a kernel, the launches of its host code do not fit the PTX.
@@ -14,5 +15,8 @@
 // that only one of them has do not count. Neither input is trusted: reading ends at the first damage. The
 // name lies in the cubin.
 struct str cubin_bounds_differ(struct str cubin, struct str ptx);
+
+// Returns the name of a kernel of the cubin that the PTX does not have, empty if there is none; as above.
+struct str cubin_bounds_missing(struct str cubin, struct str ptx);
 
 #endif

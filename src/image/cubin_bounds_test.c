@@ -21,8 +21,11 @@ static void make_cubin(struct make *m, struct str two)
         {".nv.info", SHT_PROGBITS, 0, 0, BYTES(MAX(N64))},
         {".nv.info.one", SHT_PROGBITS, 0, 0, BYTES(NOTHING MAX(N128))},
         {".nv.info.two", SHT_PROGBITS, 0, 0, two},
+        {".nv.info.function", SHT_PROGBITS, 0, 0, BYTES(NOTHING)},
+        {".nv.constant0.one", SHT_PROGBITS, 0, 0, STR("1234")},
+        {".nv.constant0.two", SHT_PROGBITS, 0, 0, STR("1234")},
     };
-    make_elf(m, (Elf64_Ehdr){.e_machine = 190}, sections, 4);
+    make_elf(m, (Elf64_Ehdr){.e_machine = 190}, sections, sizeof sections / sizeof *sections);
 }
 
 static void differs(struct str two, const char *ptx, const char *kernel)
@@ -60,6 +63,25 @@ static void bad_bounds(void **state)
 }
 
 // Files that are cut anywhere, and with any one byte wrong.
+static void lacks(const char *ptx, const char *kernel)
+{
+    struct make m = {0};
+    make_cubin(&m, (struct str)BYTES(NOTHING));
+    assert_true(str_eq(cubin_bounds_missing((struct str){m.bytes, m.len}, str_from(ptx)), str_from(kernel)));
+    make_free(&m);
+}
+
+static void missing(void **state)
+{
+    lacks(ONE ".entry two() { }", "");
+    lacks(ONE ".entry two()\n{ ret; }\n.entry three() { }", "");
+    lacks(ONE, "two");
+    lacks(ONE ".entry twofold() { } .func two() { }", "two");
+    lacks(".visible .entry two(\n.param .u32 x)\n{\nret;\n}\n", "one");
+    lacks("", "one");
+    assert_int_equal(cubin_bounds_missing(STR("no ELF file"), STR("")).len, 0);
+}
+
 static void bad_files(void **state)
 {
     struct make m = {0};
@@ -86,6 +108,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_bounds),
         cmocka_unit_test(bad_bounds),
+        cmocka_unit_test(missing),
         cmocka_unit_test(bad_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
 
 #include "base/mem.h"
 #include "base/modes.h"
@@ -386,11 +388,11 @@ static int rewrite_text(struct work *w, unsigned i)
 // Leaves images whose PTX would be launched differently; the cache remembers that for the next start.
 static bool launched_alike(struct work *w, const struct cache_key *key)
 {
-    char kernel[200];
+    char why[200];
     for (unsigned i = 0; i < w->source.count; i++) {
-        if (rewrite_source_alike(&w->source, i, &w->sink, kernel, sizeof kernel))
+        if (rewrite_source_alike(&w->source, i, &w->sink, why, sizeof why))
             continue;
-        leave(w->r, REWRITE_FAILED, "its PTX is for another GPU, with blocks of another size: %s", kernel);
+        leave(w->r, REWRITE_FAILED, "its PTX is for another GPU, %s", why);
         if (w->compile)
             store_left(key, w->r);
         return false;
@@ -423,7 +425,7 @@ static bool compilable(struct work *w)
         unsigned major, minor;
         rewrite_source_version(&w->source, i, &major, &minor);
         if (major * 10 + minor > newest)
-            return leave(w->r, REWRITE_REFUSED,
+            return leave(w->r, REWRITE_FAILED,
                          "its PTX is of version %u.%u, and the driver takes %u.%u at most", major, minor,
                          newest / 10, newest % 10);
     }
@@ -754,6 +756,24 @@ bool rewrite_again(struct rewrite *r, struct rewrite_options *options, CUresult 
     return true;
 }
 
+// Returns whether a reason is to be noted: the first few of a kind are that differ in more than a kernel's
+// name. Relaxed: the note itself is all that is shared.
+static bool is_news(const struct rewrite *r)
+{
+    enum { MOST = 3 };
+    static _Atomic uint64_t noted[REWRITE_WHYS][MOST];
+    uint64_t sum = XXH3_64bits(r->detail, strcspn(r->detail, ":")) | 1;
+    for (unsigned i = 0; i < MOST; i++) {
+        uint64_t there = 0;
+        if (atomic_compare_exchange_strong_explicit(&noted[r->why][i], &there, sum, memory_order_relaxed,
+                                                    memory_order_relaxed))
+            return true;
+        if (there == sum)
+            return false;
+    }
+    return false;
+}
+
 void rewrite_left(const struct rewrite *r, CUresult result)
 {
     static const struct {
@@ -765,7 +785,6 @@ void rewrite_left(const struct rewrite *r, CUresult result)
         [REWRITE_FAILED] = {GUARD_LEFT_FAILED, "could not be rewritten"},
         [REWRITE_REFUSED] = {GUARD_LEFT_REFUSED, "was refused by the driver after it was rewritten"},
     };
-    static _Atomic(bool) noted[REWRITE_WHYS];
     // An image that the driver refuses as well is not counted.
     if (result || r->why == REWRITE_OFF)
         return;
@@ -773,7 +792,7 @@ void rewrite_left(const struct rewrite *r, CUresult result)
     if (!r->plan.whole)
         return;
     guard_count(rows[r->why].count);
-    if (!atomic_exchange_explicit(&noted[r->why], true, memory_order_relaxed))
+    if (is_news(r))
         guard_report_note("a module %s and runs unchanged (%s); the summary counts others like it",
                           rows[r->why].text, r->detail);
 }

@@ -219,21 +219,26 @@ int rewrite_source_code(const struct rewrite_source *s, unsigned i, struct diag_
     return image_read(s->code[i].image, s->code[i].entry, sink, buffer, code);
 }
 
-bool rewrite_source_alike(const struct rewrite_source *s, unsigned i, struct diag_sink *sink, char *kernel,
+bool rewrite_source_alike(const struct rewrite_source *s, unsigned i, struct diag_sink *sink, char *why,
                           size_t size)
 {
     struct image_buffer buffers[2] = {0};
-    struct str text, code, differs = {"", 0};
+    struct str text, code, differs = {"", 0}, missing = {"", 0};
     const struct image *im = s->texts[i].image;
     unsigned cubin = s->texts[i].cubin;
     if (cubin == REWRITE_SOURCE_NONE ||
         image_entry(im, cubin)->arch == image_entry(im, s->texts[i].entry)->arch)
         return true;
     if (!image_read(im, s->texts[i].entry, sink, &buffers[0], &text) &&
-        !image_read(im, cubin, sink, &buffers[1], &code))
+        !image_read(im, cubin, sink, &buffers[1], &code)) {
         differs = cubin_bounds_differ(code, text);
-    snprintf(kernel, size, STR_FMT, STR_ARG(differs));
-    bool alike = !differs.len;
+        missing = cubin_bounds_missing(code, text);
+    }
+    if (differs.len)
+        snprintf(why, size, "with blocks of another size: " STR_FMT, STR_ARG(differs));
+    else if (missing.len)
+        snprintf(why, size, "without kernel " STR_FMT, STR_ARG(missing));
+    bool alike = !differs.len && !missing.len;
     image_buffer_free(&buffers[0]);
     image_buffer_free(&buffers[1]);
     return alike;

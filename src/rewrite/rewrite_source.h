@@ -56,9 +56,9 @@ int rewrite_source_code(const struct rewrite_source *s, unsigned i, struct diag_
                         struct image_buffer *buffer, struct str *code);
 
 // Returns whether a text was made for a GPU on which its kernels are launched as on the device: libraries
-// choose the block size by the GPU. If it returns false, `kernel` names one that differs, truncated to
-// `size`. What cannot be read counts as alike.
-bool rewrite_source_alike(const struct rewrite_source *s, unsigned i, struct diag_sink *sink, char *kernel,
+// choose the block size by the GPU, and may have kernels for some GPUs only. If it returns false, `why` says
+// what differs, of which kernel, truncated to `size`. What cannot be read counts as alike.
+bool rewrite_source_alike(const struct rewrite_source *s, unsigned i, struct diag_sink *sink, char *why,
                           size_t size);
 
 // Returns whether the driver runs what the text says if the program's image is loaded as it is: the image is

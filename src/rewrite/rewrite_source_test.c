@@ -61,16 +61,21 @@ static bool is_alike(unsigned ptx_arch, const char *ptx, unsigned cubin_arch, un
     static const char info[] = "\x04\x05\x0c\x00\x80\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00";
     struct make m = {0}, cubin = {0};
     struct make_sink sink = make_sink();
-    char kernel[8] = "";
-    const struct make_section section = {".nv.info.kernel", SHT_PROGBITS, 0, 0, {info, sizeof info - 1}};
-    make_elf(&cubin, (Elf64_Ehdr){.e_machine = 190}, &section, 1);
+    char why[80] = "";
+    const struct make_section sections[] = {
+        {".nv.info.kernel", SHT_PROGBITS, 0, 0, {info, sizeof info - 1}},
+        {".nv.constant0.kernel", SHT_PROGBITS, 0, 0, STR("parameters")},
+    };
+    make_elf(&cubin, (Elf64_Ehdr){.e_machine = 190}, sections, 2);
     size_t at = make_fatbin(&m);
     add(&m, 1, ptx_arch, ptx, IMAGE_ZSTD);
     make_entry(&m, (struct make_entry){.kind = 2, .arch = cubin_arch, .data = {cubin.bytes, cubin.len}});
     make_fatbin_end(&m, at);
     assert_int_equal(rewrite_source_memory(&s, m.bytes, arch, &sink.sink), 0);
-    bool alike = rewrite_source_alike(&s, 0, &sink.sink, kernel, sizeof kernel);
-    assert_string_equal(kernel, alike ? "" : "kernel");
+    bool alike = rewrite_source_alike(&s, 0, &sink.sink, why, sizeof why);
+    assert_string_equal(why, alike                   ? ""
+                             : strstr(ptx, "kernel") ? "with blocks of another size: kernel"
+                                                     : "without kernel kernel");
     rewrite_source_free(&s);
     make_free(&cubin);
     make_free(&m);
@@ -85,6 +90,7 @@ static void bad_blocks_of_another_gpu(void **state)
     assert_false(is_alike(120, other, 90, 90));
     assert_false(is_alike(75, other, 90, 90));
     assert_false(is_alike(120, other, 86, 89));
+    assert_false(is_alike(120, ".version 8.0\n.entry another()\n{ }", 90, 90));
     assert_true(is_alike(120, other, 80, 90));  // which the device cannot run
     assert_true(is_alike(120, other, 100, 90));
     assert_true(is_alike(90, other, 90, 90));  // from one source

@@ -133,12 +133,17 @@ static void tensor_to(bool bad)
     run_boxes(data, 2 * HEIGHT, STORES, 0, bad ? HEIGHT - 4 : 0, 0);
 }
 
-// The box leaves the tensor on the right, as those of test/cpu/tensors.cu, which ran on an H200. With a box
-// from column -4 on that GPU called the instruction illegal; test/gpu/tensor_answers.sh asks for the reason.
 static void tensor_add(bool bad)
 {
     float *data = take<float>(WIDTH * HEIGHT);
-    run_boxes(data, HEIGHT + BOX, ADDS, WIDTH - BOX + 4, HEIGHT - BOX + 5 * bad, 0);
+    run_boxes(data, HEIGHT + BOX, ADDS, 4, HEIGHT - BOX + 5 * bad, 0);
+}
+
+// The first elements are outside of the tensor.
+static void tensor_add_before(bool bad)
+{
+    float *data = take<float>(WIDTH * HEIGHT);
+    run_boxes(data, HEIGHT + BOX, ADDS, -4, HEIGHT - BOX + 5 * bad, 0);
 }
 
 static void tensor_freed(bool bad)
@@ -545,6 +550,7 @@ static const struct check_case cases[] = {
     {"tensor_from", tensor_from, "heap-buffer-overflow"},
     {"tensor_to", tensor_to, "heap-buffer-overflow"},
     {"tensor_add", tensor_add, "heap-buffer-overflow"},
+    {"tensor_add_before", tensor_add_before, "heap-buffer-overflow"},
     {"tensor_freed", tensor_freed, "heap-use-after-free"},
     {"tensor_shared", tensor_shared, "shared-buffer-overflow"},
     {"tensor_source", tensor_source, "shared-buffer-overflow"},
