@@ -261,8 +261,8 @@ static const struct check_kernel *want(const void *handle, const struct check_ke
     copy_attributes(handle, variant, kind);
     if (l && !launch_call_fits_together(l, variant))
         return k;
-    // The new module's variables are set before any thread finds the variant: for --mode=shadow it is wrong to
-    // run without them.
+    // The new module's variables are set before any thread finds the variant: --mode=shadow cannot run
+    // without them.
     if (!check_host_launch())
         return k;
     struct check_kernel like = *k;
