@@ -261,11 +261,13 @@ static const struct check_kernel *want(const void *handle, const struct check_ke
     copy_attributes(handle, variant, kind);
     if (l && !launch_call_fits_together(l, variant))
         return k;
+    // The new module's variables are set before any thread finds the variant: --mode=shadow cannot run
+    // without them.
+    if (!check_host_launch())
+        return k;
     struct check_kernel like = *k;
     *(rest ? &like.rest : &like.full) = (struct check_variant){variant, 0};
-    k = check_kernel_set(handle, &like);
-    check_host_launch();  // the new module's variables are set
-    return k;
+    return check_kernel_set(handle, &like);
 }
 
 static const void *variant_of(const struct check_kernel *k, bool rest)

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "check/check_apart.h"
 #include "check/check_graph_list.h"
+#include "check/check_host.h"
 #include "check/check_kernel.h"
 #include "check/check_launch.h"
 #include "context/context.h"
@@ -630,6 +631,8 @@ void check_graph_launch(CUgraphExec handle)
 {
     if (!atomic_load_explicit(&count, memory_order_relaxed))
         return;
+    if (check_host_shadow)  // it may have moved since the last launch
+        check_host_launch();
     lock_take(&lock);
     struct exec *e = *place_of(handle);
     if (e) {

@@ -515,6 +515,9 @@ static bool launch_variant(struct launching *w, bool rest)
     struct check_hidden hidden;
     if (!v->handle || !check_kernel_fits(w->l, v, about->npairs))
         return false;
+    // Another thread may have made the variant since, in another context, where its variables are set.
+    if (check_host_shadow && k->apart && !check_host_launch())
+        return false;
     // What the rest variant does not check cannot be reported.
     uint64_t number =
         note_launch(w->l->call, w->l->function, k->prove, rest ? CHECK_PROVED_NOTHING : w->proved);

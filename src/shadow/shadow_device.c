@@ -258,23 +258,30 @@ static void drop_former(struct shadow_device *d)
     d->nformer = kept;
 }
 
-// Maps everything once more, at other addresses, with a page that gets memory. Kernels that are running keep
-// the former ones. Returns false if that cannot be done: then the page is never written.
-static bool remake(struct shadow_device *d, struct context *ctx, uint64_t page)
+// Gives memory to a page, and makes its piece fine.
+static CUresult give_memory(struct shadow_device *d, struct context *ctx, uint64_t page)
+{
+    uint64_t piece = page * PAGE / d->piece;
+    CUresult r = d->pieces[piece] ? CUDA_SUCCESS : make_fine(d, ctx, piece);
+    return r ? r : make_real(d, ctx, page, shadow_device_owns(d, piece) ? KCHECK_SHADOW_POISON : 0);
+}
+
+// Maps everything once more, at other addresses, with pages that get memory. Kernels that are running keep
+// the former ones. Returns false if that cannot be done: then the pages are never written.
+static bool remake(struct shadow_device *d, struct context *ctx, uint64_t first, uint64_t last)
 {
     CUdeviceptr former = d->at;
     struct shadow_place place = d->place;
-    uint64_t piece = page * PAGE / d->piece;
-    uint8_t full = shadow_device_owns(d, piece) ? KCHECK_SHADOW_POISON : 0;
+    CUresult r = CUDA_SUCCESS;
     drop_former(d);
     if (d->nformer == SHADOW_FORMER)
         return false;
     // Launches are counted before their kernels learn of the shadow.
     place.launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
     d->at = 0;
-    CUresult r = d->pieces[piece] ? CUDA_SUCCESS : make_fine(d, ctx, piece);
-    if (!r)
-        r = make_real(d, ctx, page, full);
+    for (uint64_t page = first; page <= last && !r; page++)
+        if (!d->slots[page])
+            r = give_memory(d, ctx, page);
     if (!r)
         r = map_all(d, ctx);
     if (r)
@@ -300,13 +307,10 @@ CUresult shadow_device_prepare(struct shadow_device *d, struct context *ctx, uin
         if (d->slots[page])
             continue;
         if (d->at && !(owned && alone)) {
-            *can = remake(d, ctx, page);
+            *can = remake(d, ctx, page, last / PAGE);
             continue;
         }
-        if (!d->pieces[piece])
-            r = make_fine(d, ctx, piece);
-        if (!r)
-            r = make_real(d, ctx, page, owned ? KCHECK_SHADOW_POISON : 0);
+        r = give_memory(d, ctx, page);
     }
     return r;
 }

@@ -2,6 +2,10 @@
 // Kernels with errors that --mode=shadow must find, or, where the types are "missed", cannot find, each with
 // a correct twin: shadow_errors bad|good NAME, or list. A wrong access is skipped: what it reads is 0, and
 // every case ends normally.
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "check_cases.cuh"
 #include "moat.h"
 
@@ -310,6 +314,63 @@ static void resets(bool bad)
     }
 }
 
+static __global__ void put_by(int **to, long i)
+{
+    (*to)[i] = 7;
+}
+
+// A graph is launched again after the shadow was mapped at other addresses, and nothing else was.
+static void graph_later(bool bad)
+{
+    int *managed, *large = take<int>(2000), **to = take<int *>(1);
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    NEED(cudaMemcpy(to, &large, sizeof large, cudaMemcpyHostToDevice));
+    NEED(cudaStreamCreate(&stream));
+    NEED(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    put_by<<<1, 1, 0, stream>>>(to, bad ? 1000l : 999l);
+    NEED(cudaStreamEndCapture(stream, &graph));
+    NEED(cudaGraphInstantiate(&exec, graph, 0));
+    NEED(cudaGraphLaunch(exec, stream));
+    wait();
+    NEED(cudaMallocManaged(&managed, 4000));
+    NEED(cudaMemcpy(to, &managed, sizeof managed, cudaMemcpyHostToDevice));
+    NEED(cudaGraphLaunch(exec, stream));
+    wait();
+}
+
+template <int N> static __global__ void put_n(int *a, long i)
+{
+    a[i] = N;
+}
+
+// Threads launch kernels, each of which is launched by another one first.
+static void at_once(bool bad)
+{
+    static void (*const kernels[])(int *, long) = {put_n<1>, put_n<2>, put_n<3>, put_n<4>,
+                                                   put_n<5>, put_n<6>, put_n<7>, put_n<8>};
+    enum { KERNELS = 8, THREADS = 4, ROUNDS = 3 };
+    std::vector<std::thread> threads;
+    std::atomic<int> ready{0};
+    int *wrong = take<int>(100);
+    for (int t = 0; t < THREADS; t++)
+        threads.emplace_back([&, t] {
+            int seen, *a = take<int>(100);
+            for (ready++; ready < THREADS;)
+                ;
+            for (int i = 0; i < ROUNDS * KERNELS; i++)
+                kernels[(i + 2 * t) % KERNELS]<<<1, 1>>>(a, 99l);
+            kernels[0]<<<1, 1>>>(t ? a : wrong, bad && !t ? 100l : 99l);
+            NEED(cudaMemcpy(&seen, a + 99, sizeof seen, cudaMemcpyDeviceToHost));
+            if (t && seen != 1)
+                exit(3);
+        });
+    for (auto &t : threads)
+        t.join();
+    wait();
+}
+
 // So many large buffers that the shadow of those that are freed is used for others; not that of the page in
 // which one is left.
 static void many_freed(bool bad)
@@ -533,6 +594,8 @@ static const struct check_case cases[] = {
     {"needs_memory", needs_memory, "heap-buffer-overflow"},
     {"before_managed", before_managed, "heap-buffer-underflow"},
     {"resets", resets, "heap-buffer-overflow"},
+    {"at_once", at_once, "heap-buffer-overflow"},
+    {"graph_later", graph_later, "heap-buffer-overflow"},
     {"many_freed", many_freed, "heap-use-after-free heap-buffer-overflow"},
 };
 
