@@ -26,7 +26,7 @@ V       ?= 0
 QUICK_LD := $(if $(shell command -v ld.lld),-fuse-ld=lld)
 # What links everything; ld if empty.
 LINKER  ?=
-# After OPT, for unit tests: they are compiled more often than they run.
+# After OPT, for unit tests and the programs of test scripts: they are compiled more often than they run.
 TEST_OPT ?= -O1
 # After OPT, for the modules in which tests spend their time, but for the files that are COLD.
 HOT      := base exec flow kheap ptx
@@ -66,7 +66,8 @@ LANES     ?= plain avx2 avx512
 LANES_OPT ?= -O3 -g1
 # Each function that executes instructions starts a cache line: its speed does not hang on the sizes of those before it.
 EXEC_OPT  ?= -falign-functions=64
-LANES_plain  :=
+# Processors without AVX2 are old, and -O3 takes the compiler half as long again.
+LANES_plain  := $(if $(filter -O3,$(LANES_OPT)),-O2)
 LANES_avx2   := -mavx2 -mfma -mf16c -mbmi -mbmi2 -mpopcnt -mlzcnt
 LANES_avx512 := $(LANES_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512
 
@@ -133,7 +134,7 @@ $(BUILD)/tools.read: $(READ_ONLY) $(wildcard test/*/*.h test/*/*.def) $(ARCHIVE)
 
 # What is built depends on the flags it was built with, and an archive, a command or a test program on
 # the list of its parts.
-FLAGS := $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(VERSION) $(LANES) $(LANES_OPT) $(EXEC_OPT) $(TEST_OPT) $(HOT_OPT)
+FLAGS := $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(VERSION) $(LANES) $(LANES_OPT) $(LANES_plain) $(EXEC_OPT) $(TEST_OPT) $(HOT_OPT)
 PARTS := $(call objects,$(MODULES) cli)
 $(BUILD)/flags: STAMP := $(FLAGS)
 $(BUILD)/parts: STAMP := $(PARTS)
@@ -253,7 +254,7 @@ $(foreach m,$(TESTS:$(BUILD)/test/%.linked=%),$(eval $(call test_programs,$(m)))
 define tool
 $(BUILD)/tool/$(basename $(notdir $(1))): $(1) $(wildcard $(dir $(1))*.h $(dir $(1))*.def) $(ARCHIVE)
 	@$$(folder)
-	$$(call run,LD,$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) $(UNCOUNTED) -c -o $$@.o $$(filter %.c,$$^) && \
+	$$(call run,LD,$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) $(UNCOUNTED) $(TEST_OPT) -c -o $$@.o $$(filter %.c,$$^) && \
 		$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $(QUICK_LD) $(UNCOUNTED) -o $$@ $$@.o $$(filter %.a,$$^) $$(LDLIBS) && rm $$@.o)
 endef
 $(foreach t,$(TOOLSRC),$(eval $(call tool,$(t))))

@@ -261,7 +261,7 @@ static const struct ptx_func *last_func(const struct ptx_module *m)
 
 static void random_functions(void **state)
 {
-    for (uint64_t i = 0; i < FUNCTIONS; i++) {
+    for (uint64_t i = 0; i < unit_cases(FUNCTIONS); i++) {
         struct brute_random r = {(20010203 + i) * 2654435761u + 1};
         char *text, why[400];
         size_t size;

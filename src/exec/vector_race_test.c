@@ -80,7 +80,7 @@ static uint32_t count_parts(const struct form *f, unsigned lanes, unsigned step)
 {
     char *text;
     assert_true(asprintf(&text, KERNEL, f->reg, step, lanes, f->from, f->access, f->stored, f->access,
-                         f->loaded, f->compare, READS) > 0);
+                         f->loaded, f->compare, unit_cases(READS)) > 0);
     struct exec_program *p = exec_testing_text(text);
     uint64_t memory = exec_testing_take(4096, 256);
     struct exec_launch l = exec_testing_launch(p, "k", 2, LANES, &memory);

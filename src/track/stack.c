@@ -7,8 +7,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <link.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -236,13 +238,16 @@ static int look_into(struct dl_phdr_info *info, size_t size, void *opaque)
     return 0;
 }
 
-static void program_path(char *path, size_t size)
+// The program's path, as it was when the process began to be watched: a process that has changed its root may
+// not find it any more.
+static char program[PATH_MAX];
+
+static void find_program(void)
 {
     int saved = errno;
-    ssize_t length = size ? readlink("/proc/self/exe", path, size - 1) : -1;
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     errno = saved;
-    if (size)
-        path[length < 0 ? 0 : length] = 0;
+    program[length < 0 ? 0 : length] = 0;
 }
 
 bool stack_locate(uint64_t pc, char *object, size_t size, uint64_t *offset)
@@ -252,7 +257,7 @@ bool stack_locate(uint64_t pc, char *object, size_t size, uint64_t *offset)
     if (!place.found)
         return false;
     if (place.program)
-        program_path(object, size);
+        snprintf(object, size, "%s", program);
     *offset = place.offset;
     return true;
 }
@@ -278,6 +283,7 @@ int stack_init(size_t bytes)
     errno = saved;
     if (memory == MAP_FAILED)
         return -ENOMEM;
+    find_program();
     dl_iterate_phdr(look_into, &here);
     // Linked into a program, as opposed to a library, moat's frames cannot be separated from the program's.
     if (here.found && !here.program)
