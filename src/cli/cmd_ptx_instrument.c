@@ -93,8 +93,12 @@ static void instrument(struct ptx_file *f, unsigned i, struct out *o)
 
 int cmd_ptx_instrument(const struct options *options, int argc, char **argv)
 {
-    if (!pass_known(options->pass))
-        return cli_error("--pass: there is no pass \"%.60s\"; there are: %s", options->pass, pass_names);
+    if (!pass_known(options->pass)) {
+        // The names are more than a message holds.
+        int status = cli_error("--pass: there is no pass \"%.60s\"", options->pass);
+        fprintf(stderr, "  there are: %s\n", pass_names);
+        return status;
+    }
     struct ptx_file f;
     if (ptx_file_open(&f, options, argc, argv))
         return CLI_BAD;

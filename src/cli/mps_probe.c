@@ -47,7 +47,15 @@ static enum mps_probe judge(int result, char *why, size_t size)
     case CUDA_SUCCESS: return MPS_ACCEPTS;
     case CUDA_ERROR_DEVICE_UNAVAILABLE:
     case CUDA_ERROR_MPS_CONNECTION_FAILED:
-    case CUDA_ERROR_MPS_RPC_FAILURE: return MPS_REFUSES;
+    case CUDA_ERROR_MPS_RPC_FAILURE:
+    // The probe has launched nothing: the fault is that of another client, whose end the server waits for.
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED: return MPS_REFUSES;
     case CUDA_ERROR_MPS_MAX_CLIENTS_REACHED:
     case CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED: return MPS_FULL;
     default: break;

@@ -6,7 +6,7 @@
 
 #define BEFORE FENCE_BEFORE
 
-enum { BARRIERS = 16, WARP = 32, MOST_THREADS = 1024, MBARRIER_MOST = (1 << 20) - 1 };
+enum { BARRIERS = 16, WARP = 32, MOST_THREADS = 1024 };
 
 // Ends the thread unless k->bad is set.
 static int end_unless(struct fence_func *k, uint32_t at, const struct ptx_operand *value)
@@ -31,7 +31,11 @@ static bool find(const struct ptx_stmt *s, const struct ptx_operand **number,
 {
     *number = *count = NULL;
     switch (s->form->id) {
-    case PTX_OP_MBARRIER_INIT: *count = ptx_operand(s, 1); break;
+    case PTX_OP_MBARRIER_INIT:
+    case PTX_OP_MBARRIER_EXPECT_TX:
+    case PTX_OP_MBARRIER_COMPLETE_TX: *count = ptx_operand(s, 1); break;
+    case PTX_OP_MBARRIER_ARRIVE:
+    case PTX_OP_MBARRIER_ARRIVE_DROP: *count = ptx_operand(s, 2); break;
     case PTX_OP_BAR:
     case PTX_OP_BARRIER:
         *number = ptx_operand(s, 0);
@@ -58,11 +62,29 @@ bool fence_is_loose_barrier(const struct ptx_stmt *s)
     return find(s, &number, &count);
 }
 
+// Which counts are right.
+struct counts {
+    uint32_t least, most, multiple;
+};
+
+// What is expected of copies may be no bytes.
+static struct counts counts_of(const struct ptx_stmt *s)
+{
+    bool bytes = ptx_form_has(s->form, PTX_MOD_EXPECT_TX);
+    switch (s->form->id) {
+    case PTX_OP_MBARRIER_EXPECT_TX:
+    case PTX_OP_MBARRIER_COMPLETE_TX: return (struct counts){0, FENCE_MBARRIER_MOST, 1};
+    case PTX_OP_MBARRIER_ARRIVE:
+    case PTX_OP_MBARRIER_ARRIVE_DROP: return (struct counts){!bytes, FENCE_MBARRIER_MOST, 1};
+    case PTX_OP_MBARRIER_INIT: return (struct counts){1, FENCE_MBARRIER_MOST, 1};
+    default: return (struct counts){WARP, MOST_THREADS, WARP};
+    }
+}
+
 int fence_barrier(struct fence_func *k, uint32_t at)
 {
     const struct ptx_stmt *s = &k->f->stmts[at];
     const struct ptx_operand *number, *count;
-    bool makes = s->form->id == PTX_OP_MBARRIER_INIT;
     if (!find(s, &number, &count))
         return 0;
     uint32_t past = fence_unless_guarded(k, at);
@@ -72,10 +94,11 @@ int fence_barrier(struct fence_func *k, uint32_t at)
         err = end_unless(k, at, number);
     }
     if (count && !err) {
-        BEFORE(k, at, "and.b32 %0, %1, %2;\nsetp.eq.u32 %3, %0, 0;\nsub.u32 %0, %1, 1;", edit_reg(k->low),
-               *count, edit_imm(makes ? 0 : WARP - 1), edit_reg(k->bad));
-        BEFORE(k, at, "setp.lt.and.u32 %0, %1, %2, %0;", edit_reg(k->bad), edit_reg(k->low),
-               edit_imm(makes ? MBARRIER_MOST : MOST_THREADS));
+        struct counts is = counts_of(s);
+        BEFORE(k, at, "and.b32 %0, %1, %2;\nsetp.eq.u32 %3, %0, 0;\nsub.u32 %0, %1, %4;", edit_reg(k->low),
+               *count, edit_imm(is.multiple - 1), edit_reg(k->bad), edit_imm(is.least));
+        BEFORE(k, at, "setp.le.and.u32 %0, %1, %2, %0;", edit_reg(k->bad), edit_reg(k->low),
+               edit_imm(is.most - is.least));
         err = end_unless(k, at, count);
     }
     edit_place_label(k->k->all.c->edit, at, past);

@@ -97,23 +97,27 @@ static const char complete_all[] =
     "shr.u32 %0, %0, 1;\nadd.u32 %2, %2, 0x1000000;\nsetp.ne.u32 %3, %0, 0;\n@%3 bra next;\n";
 
 // The barrier has been found to be in shared memory: row 0 has its address, unless that is one of a variable.
+// A barrier cannot hold the number of bytes of every wrong size: a GPU ends the context then.
 static void complete(struct fence_func *k, uint32_t at, const struct ptx_mem *barrier)
 {
     const struct ptx_operand *blocks = find_blocks(&k->f->stmts[at], barrier);
-    uint32_t to = k->narrow[0];
+    uint32_t to = k->narrow[0], past = edit_new_label(k->k->all.c->edit);
+    BEFORE(k, at, "setp.gt.u32 %0, %1, %2;\n@%0 bra %3;", edit_reg(k->bad), edit_reg(k->size),
+           edit_imm(FENCE_MBARRIER_MOST), edit_sym(past));
     if (!fence_wants(k, barrier))
         fence_load_shared(k, at, barrier->addr, to);
     if (blocks) {
         load_blocks(k, at, blocks);
         BEFORE(k, at, complete_all, edit_reg(k->low), edit_reg(k->high), edit_reg(to), edit_reg(k->bad),
                edit_reg(k->size));
-        return;
+    } else {
+        BEFORE(k, at,
+               "xor.b32 %0, %1, %2;\nsetp.lt.u32 %3, %0, 0x1000000;\n"
+               "@%3 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%1], %4;\n"
+               "@!%3 mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%1], %4;",
+               edit_reg(k->bits), edit_reg(to), edit_reg(k->own), edit_reg(k->bad), edit_reg(k->size));
     }
-    BEFORE(k, at,
-           "xor.b32 %0, %1, %2;\nsetp.lt.u32 %3, %0, 0x1000000;\n"
-           "@%3 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%1], %4;\n"
-           "@!%3 mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%1], %4;",
-           edit_reg(k->bits), edit_reg(to), edit_reg(k->own), edit_reg(k->bad), edit_reg(k->size));
+    edit_place_label(k->k->all.c->edit, at, past);
 }
 
 // The rows, the barrier first: without it nothing can be completed.

@@ -162,6 +162,7 @@ struct fence_func {
     uint32_t start, rounds;  // for loops: when the function began; 0: it has none
 };
 enum { FENCE_WIDEST = 1 << 24 };  // bytes of an access
+enum { FENCE_MBARRIER_MOST = (1 << 20) - 1 };  // arrivals, or bytes, that an mbarrier can wait for
 
 // pass_fence_params.c: has a kernel load its parameters by their names. Requires that nothing has been
 // analysed. 0 or -ENOMEM.

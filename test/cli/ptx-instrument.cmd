@@ -76,8 +76,8 @@ $ echo nonsense > $T/d.ptx; moat ptx instrument $T/d.ptx
 2> $T/d.ptx: offset 0x0: error: not an ELF file, archive, fatbin or PTX
 [status 2]
 $ moat ptx instrument --pass=cont $T/a.ptx
-2> moat: error: --pass: there is no pass "cont"; there are: count, kheap, check, shadow, shadow_128, shadow_8, shadow_unloaded, shadow_unloaded_128, shadow_unloaded_8, variants, fence, fence_modulo, fence_check, fence_watchdog, fence_modulo_watchdog, fenc
-2> moat: error: --pass: there is no pass "cont"; there are: count, kheap, check, shadow, shadow_128, shadow_8, shadow_unloaded, shadow_unloaded_128, shadow_unloaded_8, variants, fence, fence_modulo, fence_watchdog, fence_modulo_watchdog
+2> moat: error: --pass: there is no pass "cont"
+2>   there are: count, kheap, check, shadow, shadow_128, shadow_8, shadow_unloaded, shadow_unloaded_128, shadow_unloaded_8, variants, fence, fence_modulo, fence_check, fence_watchdog, fence_modulo_watchdog, fence_check_watchdog
 [status 2]
 $ moat ptx instrument --module=2 $T/a.ptx
 2> moat: error: $T/a.ptx has 1 module, there is no module 2

@@ -439,6 +439,22 @@ KERNEL(odd_barrier)
     own[threadIdx.x] = 1;
 }
 
+// An mbarrier cannot wait for so many bytes.
+KERNEL(barrier_bytes)
+{
+    __shared__ uint64_t barrier;
+    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.shared.b64 [%0], 32;" ::"r"(bar) : "memory");
+#if __CUDA_ARCH__ >= 900
+        asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(bar),
+                     "r"((uint32_t)at * 16 + own[64])
+                     : "memory");
+#endif
+    }
+    own[threadIdx.x] = bar;
+}
+
 class shape
 {
 public:
@@ -623,6 +639,7 @@ static const struct {
     {"wild_branch", wild_branch, INDEX, INVALID_PC},
     {"wild_barrier", wild_barrier, INDEX, INVALID},
     {"odd_barrier", odd_barrier, SWITCH, INVALID},
+    {"barrier_bytes", barrier_bytes, INDEX, INVALID},
     {"virtual_call", virtual_call, SWITCH, ILLEGAL},
     {"texture", texture, TEXTURE, ILLEGAL},
     {"surface_read", surface_read, SURFACE, ILLEGAL},

@@ -106,7 +106,7 @@ int cuInit(unsigned flags)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/refuses", getenv("CUDA_MPS_PIPE_DIRECTORY"));
-    return access(path, F_OK) ? 0 : 46;
+    return access(path, F_OK) ? 0 : getenv("FAKE_REFUSAL") ? atoi(getenv("FAKE_REFUSAL")) : 46;
 }
 int cuDeviceGet(int *device, int n) { return 0; }
 int cuDevicePrimaryCtxRetain(void **context, int device)
@@ -137,6 +137,11 @@ echo $second >"$folder/pipe/servers/4712"
 FAKE_MPS=stubborn share restart --share-force --driver="$T/driver.so"
 expect 'a server that does not go alone' 0 '^restarted'
 holds 'the daemon went with it' grep -qx 'quit -t 1' "$folder/log/commands"
+
+echo $second >"$folder/pipe/servers/4713"
+: >"$folder/pipe/refuses"
+FAKE_REFUSAL=719 share restart --share-force --driver="$T/driver.so"
+expect 'a server whose clients are in error' 0 '^restarted'
 
 # --- answers that are none ---
 for how in flood:'more than 65536 bytes' binary:'' words:'something else' many:'more than 64'; do
