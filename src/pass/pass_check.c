@@ -379,7 +379,7 @@ static void close_function(struct check_func *k)
     vec_free(&k->whole_accesses);
     vec_free(&k->wholes);
     vec_free(&k->declared);
-    saved_free(&k->saved);
+    vec_free(&k->saved);
     flow_drop(&k->flow);
     arena_free(&k->arena);
 }

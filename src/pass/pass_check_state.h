@@ -9,7 +9,6 @@
 #include "kcheck/kcheck_shadow.h"
 #include "pass/pass.h"
 #include "pass/pass_check.h"
-#include "pass/pass_saved.h"
 
 // A pointer in a parameter of a function; whoever calls the function passes its bounds too.
 struct check_slot {
@@ -201,6 +200,11 @@ struct check_shadow_regs {
     uint32_t at, low, high, byte, next, offset, rest;
 };
 
+// What is saved while KCHECK_ACCESS runs for a statement: registers that live there, a slice of k->saved.
+struct check_saved {
+    uint32_t first, n;
+};
+
 // Where a register is, in the slow copy of a segment.
 struct check_kept {
     bool has_slot;
@@ -263,7 +267,8 @@ struct check_func {
     VEC(struct check_pass) passes;  // those of a call together, in the order of the callee's slots
     VEC(uint32_t) declared;         // symbols that the function's outermost scope declares
     uint32_t hidden;                // symbol of the hidden parameter, PTX_NONE in functions
-    struct saved saved;             // while KCHECK_ACCESS runs
+    VEC(uint32_t) saved;            // numbers of registers
+    struct check_saved *saved_at;   // by statement; NULL: nothing is saved
     uint32_t frame;                 // symbol of the memory where they are saved
     struct check_kept *kept;        // by index of the register
     bool keeps;                     // code is in the slow copy of a segment

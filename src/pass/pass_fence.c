@@ -460,15 +460,13 @@ static int plan_variants(struct fencing *k)
     k->variables = ARENA_ARRAY(&c->m->arena, fence_variables, n + 1u);
     k->handles = ARENA_ARRAY(&c->m->arena, fence_handles, n + 1u);
     k->grid_words = ARENA_ARRAY(&c->m->arena, fence_rows, n + 1u);
-    k->saved = ARENA_ARRAY(&c->m->arena, struct saved, n + 1u);
     k->rests = ARENA_ARRAY(&c->m->arena, struct ptx_func *, n + 1u);
     k->covered = ARENA_ARRAY(&c->m->arena, fence_rows, n + 1u);
     k->rest_plans = ARENA_ARRAY(&c->m->arena, fence_plan, n + 1u);
     if (!k->plans || !k->variants || !k->bare || !k->locals || !k->variables || !k->rests || !k->covered ||
-        !k->rest_plans || !k->handles || !k->grid_words || !k->saved)
+        !k->rest_plans || !k->handles || !k->grid_words)
         return -ENOMEM;
     memset(k->grid_words, 0, (n + 1u) * sizeof *k->grid_words);
-    memset(k->saved, 0, (n + 1u) * sizeof *k->saved);
     memset(k->handles, 0, (n + 1u) * sizeof *k->handles);
     memset(k->rests, 0, (n + 1u) * sizeof *k->rests);
     memset(k->covered, 0, (n + 1u) * sizeof *k->covered);
@@ -484,7 +482,6 @@ static int plan_variants(struct fencing *k)
         err = err ? err : fence_find_locals(k, i, &k->locals[i]);
         err = err ? err : fence_find_variables(k, i, &k->variables[i]);
         err = err ? err : fence_find_grid_words(k, i, &k->grid_words[i]);
-        err = err ? err : fence_find_saved(k, i, &k->saved[i]);
         err = err ? err : fence_find_handles(k, i, &k->handles[i]);
         err = err ? err : fence_find_bare(k, i, &row, &k->covered[i]);
         err = err ? err : fence_find_rest(k, i, &k->plans[i], &k->covered[i], &k->rest_plans[i]);
@@ -551,8 +548,6 @@ static int fence(struct pass_context *c, enum fence_way way, bool watchdog)
     }
     for (uint32_t i = 0; k.variables && i < c->result->nfuncs; i++)
         vec_free(&k.variables[i]);
-    for (uint32_t i = 0; k.saved && i < c->result->nfuncs; i++)
-        saved_free(&k.saved[i]);
     vec_free(&k.shapes);
     vec_free(&k.all.sites);
     vec_free(&k.all.kernels);

@@ -181,11 +181,9 @@ static void leave_shared(struct fence_func *k, uint32_t at, uint64_t what, uint3
 // The access is made at the address in k->low.
 static void redirect_shared(struct fence_func *k, uint32_t at, uint64_t what, unsigned row)
 {
-    fence_save(k, at);
     BEFORE(k, at, "mov.u64 %0, %1;\ncvt.u64.u32 %2, %3;\ncall %4, (%0, %2);\nmov.u32 %3, %5;",
            edit_reg(k->what), edit_imm((int64_t)what), edit_reg(k->to[row]), edit_reg(k->narrow[row]),
            edit_sym(k->k->shared), edit_reg(k->low));
-    fence_restore(k, at);
 }
 
 // The address is compared with the bytes of shared memory that the block has; one outside becomes the last
@@ -256,10 +254,8 @@ int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsi
     BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->what), edit_imm((int64_t)what));
     if (wide)
         fence_add_size(k, at);
-    fence_save(k, at);
     BEFORE(k, at, "add.s64 %2, %2, %3;\ncall (%2), %1, (%0, %2);\nsub.s64 %2, %2, %3;", edit_reg(k->what),
            edit_sym(k->k->find), edit_reg(to), edit_imm(offset));
-    fence_restore(k, at);
     edit_place_label(k->k->all.c->edit, at, inside);
     struct ptx_operand address = edit_addr(to, offset);
     address.unified = mem->addr->unified;
@@ -372,13 +368,20 @@ static void registers(struct fence_func *k)
     k->wide[0] = edit_new_reg(e, PTX_B64);
     k->wide[1] = edit_new_reg(e, PTX_B64);
     k->bad = edit_new_reg(e, PTX_PRED);
-    k->at_kept = edit_new_reg(e, PTX_B64);
+    edit_entry(e, "ld.const.b32 %0, [%1];\nld.const.b32 %2, [%3];", edit_reg(k->base),
+               edit_sym_at(k->k->variable, offsetof(struct kfence_module, base) + 4), edit_reg(k->outside),
+               edit_sym_at(k->k->variable, offsetof(struct kfence_module, outside) + 4));
     k->end = k->limit;
-    if (k->k->exact_shared) {
-        k->own = edit_new_reg(e, PTX_B32);
-        k->end = edit_new_reg(e, PTX_B32);
+    if (!k->k->exact_shared) {
+        edit_entry(e, "mov.u32 %0, %total_smem_size;\nadd.u32 %0, %0, 1024;", edit_reg(k->limit));
+        return;
     }
-    fence_load_bounds(k, true, 0);
+    k->own = edit_new_reg(e, PTX_B32);
+    k->end = edit_new_reg(e, PTX_B32);
+    edit_entry(e,
+               "mov.u32 %0, %cluster_ctarank;\nshl.b32 %0, %0, 24;\nmov.u32 %1, %aggr_smem_size;\n"
+               "add.u32 %2, %0, %1;",
+               edit_reg(k->own), edit_reg(k->limit), edit_reg(k->end));
 }
 
 int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fence_plan *plan,
@@ -393,10 +396,8 @@ int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fe
                            .variables = &all->variables[index],
                            .handles = &all->handles[index],
                            .grid_words = plan ? &all->grid_words[index] : NULL,
-                           .saved = &all->saved[index],
                            .deep = all->deep[index],
                            .frame = PTX_NONE,
-                           .kept = PTX_NONE,
                            .leave = PTX_NONE,
                            .ends = PTX_NONE};
     k.site = (struct check_func){.k = &all->all, .f = k.f, .name = c->result->funcs[index].name};

@@ -96,7 +96,6 @@ struct fencing {
     fence_variables *variables;  // by index of result->funcs
     fence_handles *handles;      // by index of result->funcs
     fence_rows *grid_words;      // by index of result->funcs: accesses of them, as flow/grid_words.h says
-    struct saved *saved;         // by index of result->funcs: what lives before accesses; none in kernels
     struct ptx_func **variants;  // NULL: none
     bool *bare;                  // by index of result->funcs: a copy without a fence is kept
     // By index of result->funcs: the variants in which the accesses in `covered` have no fence. NULL: none.
@@ -138,12 +137,10 @@ struct fence_func {
     const fence_variables *variables;
     size_t next_variable;
     const fence_handles *handles;
-    const struct saved *saved;     // kept in memory while FENCE_FIND or FENCE_SHARED runs
     const fence_rows *grid_words;  // NULL: they are fenced
     const fence_rows *covered;     // accesses that have no fence; NULL: there is none
     bool deep;                     // calls look whether the stack has room
     uint32_t frame;                // symbol of a local variable of ours; PTX_NONE: there is none
-    uint32_t kept;                 // symbol of the local variable for `saved`; PTX_NONE: there is none yet
     // Registers.
     uint32_t noted[FENCE_NOTES];  // predicates: whether masks had to change something
     uint32_t pages, base64;       // for modulo
@@ -156,12 +153,12 @@ struct fence_func {
     uint32_t low, high, bits, bad, what;
     uint32_t last[2];  // the texture and the surface that were found last; 0: the function has none
     uint32_t size;     // bytes of the access that fence_size has looked at
-    uint32_t own_size, wide[2], at_kept;
+    uint32_t own_size, wide[2];
     uint32_t leave;          // label to which a copy that is wrong branches; PTX_NONE: the statement is none
     uint32_t ends;           // predicate: whether the thread ends there; PTX_NONE: it goes on
     uint32_t start, rounds;  // for loops: when the function began; 0: it has none
 };
-enum { FENCE_WIDEST = 1 << 24 };  // bytes of an access
+enum { FENCE_WIDEST = 1 << 24 };               // bytes of an access
 enum { FENCE_MBARRIER_MOST = (1 << 20) - 1 };  // arrivals, or bytes, that an mbarrier can wait for
 
 // pass_fence_params.c: has a kernel load its parameters by their names. Requires that nothing has been
@@ -183,15 +180,6 @@ int fence_func(struct fencing *k, uint32_t index, struct ptx_func *f, const fenc
 
 // What is recorded of an access.
 unsigned fence_flags(const struct ptx_mem *mem, uint32_t align);
-// pass_fence_save.c: finds what lives before accesses of a function that is no kernel. Requires that nothing
-// has been edited.
-int fence_find_saved(struct fencing *k, uint32_t index, struct saved *to);
-// Keeps what lives before a statement in memory, and takes it back.
-void fence_save(struct fence_func *k, uint32_t at);
-void fence_restore(struct fence_func *k, uint32_t at);
-// Sets the registers that hold what never changes, at the entry or before a statement.
-void fence_load_bounds(struct fence_func *k, bool entry, uint32_t at);
-
 // Describes a statement. 0 or -ENOMEM.
 int fence_site(struct fence_func *k, uint32_t at, uint32_t *site);
 // Jumps over what follows, to the label that it returns, if the statement's guard is false.
