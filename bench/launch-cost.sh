@@ -11,7 +11,7 @@ trap 'rm -rf "$T"' EXIT
 mode=${LAUNCH_COST_MODE:-check} device=cpu where='the CPU device'
 ! nvidia-smi -L >/dev/null 2>&1 || { device=gpu where='the GPU'; }
 {
-    echo "## What $mode mode adds to a launch"
+    echo "## What $mode mode adds to a launch$([ $device = cpu ] || echo ', on a GPU')"
     echo
     "$here/machine"
     echo "On $where."

@@ -7,7 +7,7 @@
 
 enum mps_probe {
     MPS_ACCEPTS,
-    MPS_REFUSES,  // the device is unavailable, or in error, as after a client was killed whose kernel never ended
+    MPS_REFUSES,  // the device is unavailable or in error, as after a client whose kernel was endless
     MPS_FULL,     // it has as many clients as it may have
     MPS_UNKNOWN,  // neither can be said; why has a sentence
 };

@@ -30,7 +30,8 @@ const char *const pass_names = &listed[2];
 const char *const pass_why_names[PASS_WHY_COUNT] = {[PASS_REWRITTEN] = "rewritten",
                                                     [PASS_LAUNCHES] = "device-side launch",
                                                     [PASS_UNWANTED] = "not wanted",
-                                                    [PASS_UNCOPIED] = "cannot be copied"};
+                                                    [PASS_UNCOPIED] = "cannot be copied",
+                                                    [PASS_CROWDED] = "no registers are left"};
 
 // --- lists of names ----------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ enum pass_why {
     PASS_LAUNCHES,  // it launches kernels itself; the host could not prepare those launches
     PASS_UNWANTED,  // a kernel that the request does not want
     PASS_UNCOPIED,  // pass_check cannot copy it: it has a variable of its own, or unknown statements
+    PASS_CROWDED,   // its products of wgmma leave no registers for checks
     PASS_WHY_COUNT,
 };
 extern const char *const pass_why_names[PASS_WHY_COUNT];

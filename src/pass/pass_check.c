@@ -166,6 +166,9 @@ static int copy_functions(struct checking *k)
             about->why = PASS_REWRITTEN;
         if (about->why == PASS_REWRITTEN && !can_copy(c->m, f))
             about->why = PASS_UNCOPIED;
+        int err = about->why == PASS_REWRITTEN ? check_find_crowded(c, i) : 0;
+        if (err)
+            return err;
         if (about->why != PASS_REWRITTEN)
             continue;
         bool in_place = !f->is_entry && taken[f->sym];

@@ -453,6 +453,10 @@ void check_prepare(struct check_func *k, uint32_t at, const struct check_access 
 void check_call(struct check_func *k, uint32_t at, uint32_t stmt);
 void check_clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s, uint32_t predicate);
 
+// pass_check_wgmma.c: makes a kernel PASS_CROWDED if its products leave too few registers. Requires that
+// nothing has been edited. 0 or -ENOMEM.
+int check_find_crowded(struct pass_context *c, uint32_t index);
+
 // pass_check_save.c: registers that are kept in memory while KCHECK_ACCESS runs.
 int check_find_saved(struct check_func *k);  // 0 or a negative code
 void check_save_open(struct check_func *k);  // declares the memory

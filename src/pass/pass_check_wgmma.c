@@ -112,3 +112,40 @@ void check_prepare_described(struct check_func *k, uint32_t at, const struct che
     BEFORE(k, at, "mov.u64 %0, 0;\nmov.u64 %1, %2;", edit_reg(k->root), edit_reg(k->what),
            edit_imm((int64_t)what));
 }
+
+// --- registers ---------------------------------------------------------------------------------------------
+
+// Products of wgmma stay in registers. The driver's compiler spills those of a kernel that has more than a
+// thread's 255, but not once checks are among them: then it ends the process.
+int check_find_crowded(struct pass_context *c, uint32_t index)
+{
+    enum { MOST_PRODUCTS = 200 };
+    const struct ptx_func *f = c->funcs[index];
+    const struct regs *regs = NULL;
+    struct arena arena;
+    uint32_t products = 0;
+    bool any = false;
+    for (uint32_t i = 0; i < f->nstmts && !any; i++)
+        any = f->stmts[i].kind == PTX_INSN && f->stmts[i].form->id == PTX_OP_WGMMA_MMA;
+    int err = any ? flow_regs(pass_flow(c, index), &regs) : 0;
+    if (err || !any)
+        return err == -E2BIG ? 0 : err;
+    arena_init(&arena, 0);
+    bool *is_product = ARENA_ARRAY(&arena, bool, regs->n + 1u);
+    if (is_product)
+        memset(is_product, 0, regs->n + 1u);
+    for (uint32_t i = 0; i < f->nstmts && is_product; i++) {
+        if (f->stmts[i].kind != PTX_INSN || f->stmts[i].form->id != PTX_OP_WGMMA_MMA)
+            continue;
+        struct regs_list list = regs_at(regs, i);
+        for (uint32_t a = 0; a < list.n; a++) {
+            products += list.at[a].writes && !is_product[list.at[a].reg];
+            is_product[list.at[a].reg] |= list.at[a].writes;
+        }
+    }
+    err = is_product ? 0 : -ENOMEM;
+    if (products > MOST_PRODUCTS)
+        c->result->funcs[index].why = PASS_CROWDED;
+    arena_free(&arena);
+    return err;
+}

@@ -519,9 +519,14 @@ static int rewrite(struct fencing *k)
         err = add_text(k);
     if (!err)
         err = fence_add_calls(k);
+    for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
+        if (c->result->funcs[i].why == PASS_REWRITTEN)
+            err = check_find_crowded(c, i);
     if (!err)
         err = plan_variants(k);
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++) {
+        if (c->result->funcs[i].why == PASS_CROWDED)
+            continue;
         err = fence_func(k, i, c->funcs[i], NULL, NULL);
         if (!err && k->variants[i])
             err = fence_func(k, i, k->variants[i], &k->plans[i], NULL);

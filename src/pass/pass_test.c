@@ -654,6 +654,43 @@ static void good_without_memory(void **state)
     without_memory(CHECKED, &checking);
 }
 
+// Appends a kernel with a number of products of wgmma that stay in registers, 128 at a time.
+static void put_products(struct out *o, const char *name, unsigned blocks)
+{
+    out_fmt(o, ".visible .entry %s(.param .u64 p)\n{\n.reg .f32 %%f<%u>;\n.reg .b64 %%d<3>;\n", name,
+            128 * blocks);
+    out_cstr(o, "ld.param.u64 %d0, [p];\nmov.u64 %d1, 0;\nmov.u64 %d2, 0;\n");
+    for (unsigned b = 0; b < blocks; b++) {
+        out_cstr(o, "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {");
+        for (unsigned i = 0; i < 128; i++)
+            out_fmt(o, "%s%%f%u", i ? ", " : "", 128 * b + i);
+        out_cstr(o, "}, %d1, %d2, 1, 1, 1, 0, 0;\n");
+    }
+    out_fmt(o, "st.global.f32 [%%d0], %%f%u;\nret;\n}\n", 128 * blocks - 1);
+}
+
+// Two blocks of products are more than a thread's registers: the driver's compiler spills them in the
+// program's own code alone.
+static void crowded_kernels_are_left(void **state)
+{
+    static const char *const passes[] = {"check", "shadow", "fence"};
+    struct out o;
+    assert_int_equal(out_to_memory(&o), 0);
+    out_cstr(&o, ".version 8.0\n.target sm_90a\n.address_size 64\n");
+    put_products(&o, "one", 1);
+    put_products(&o, "two", 2);
+    out_char(&o, 0);
+    assert_int_equal(o.error, 0);
+    for (unsigned i = 0; i < sizeof passes / sizeof *passes; i++) {
+        const struct pass_request request = {.passes = passes[i], .verify = true};
+        struct pass_result *r = rewritten(o.buf, &request);
+        assert_int_equal(func(r, "one")->why, PASS_REWRITTEN);
+        assert_int_equal(func(r, "two")->why, PASS_CROWDED);
+        pass_result_free(r);
+    }
+    out_close(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -669,6 +706,7 @@ int main(void)
         cmocka_unit_test(good_check),
         cmocka_unit_test(good_without_memory),
         cmocka_unit_test(good_loans),
+        cmocka_unit_test(crowded_kernels_are_left),
         cmocka_unit_test(good_loans_end),
         cmocka_unit_test(good_loans_and_edits),
         cmocka_unit_test(good_loans_without_memory),

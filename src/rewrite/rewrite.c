@@ -713,6 +713,7 @@ static void add_to_summary(const struct rewrite *r)
             if (func->is_entry)
                 guard_count(func->why == PASS_REWRITTEN  ? GUARD_KERNELS_REWRITTEN
                             : func->why == PASS_UNWANTED ? GUARD_KERNELS_UNWANTED
+                            : func->why == PASS_CROWDED  ? GUARD_KERNELS_CROWDED
                                                          : GUARD_KERNELS_LAUNCHING);
         }
     }
