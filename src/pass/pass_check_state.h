@@ -453,6 +453,9 @@ void check_prepare(struct check_func *k, uint32_t at, const struct check_access 
 void check_call(struct check_func *k, uint32_t at, uint32_t stmt);
 void check_clear(struct check_func *k, uint32_t at, const struct ptx_stmt *s, uint32_t predicate);
 
+// pass_check_whole.c: returns the operand that says which blocks of the cluster a copy is made to, NULL if it
+// says none.
+const struct ptx_operand *check_copy_blocks(const struct ptx_stmt *s, const struct ptx_mem *barrier);
 // pass_check_wgmma.c: makes a kernel PASS_CROWDED if its products leave too few registers. Requires that
 // nothing has been edited. 0 or -ENOMEM.
 int check_find_crowded(struct pass_context *c, uint32_t index);

@@ -342,8 +342,7 @@ static bool find_barrier(const struct check_func *k, const struct ptx_stmt *s, s
     return true;
 }
 
-// Returns the operand that says which blocks of the cluster a copy is made to, NULL if it says none.
-static const struct ptx_operand *find_blocks(const struct ptx_stmt *s, const struct ptx_mem *barrier)
+const struct ptx_operand *check_copy_blocks(const struct ptx_stmt *s, const struct ptx_mem *barrier)
 {
     const struct ptx_operand *o = ptx_next(barrier->addr), *end = s->operands + s->nslots;
     if (!ptx_form_has(s->form, PTX_MOD_MULTICAST_CLUSTER))
@@ -383,7 +382,7 @@ static void complete(struct check_func *k, uint32_t at, const struct check_whole
     count_bytes(k, at, data);
     BEFORE(k, at, "cvt.u32.u64 %0, %1;", edit_reg(k->x), edit_reg(k->limit));
     check_address(k, at, barrier.addr);
-    const struct ptx_operand *blocks = find_blocks(s, &barrier);
+    const struct ptx_operand *blocks = check_copy_blocks(s, &barrier);
     if (blocks)
         BEFORE(k, at, complete_all, edit_reg(k->slot), edit_reg(k->narrow_base), edit_reg(k->t),
                edit_reg(k->narrow_limit), edit_reg(k->x), *blocks, edit_reg(k->verdict), edit_reg(k->ok));

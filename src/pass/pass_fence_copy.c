@@ -49,17 +49,6 @@ unsigned fence_copy_mem(const struct ptx_func *f, const struct ptx_stmt *s, stru
     return n;
 }
 
-// Returns the operand that says which blocks of the cluster a copy is made to; NULL if it says none.
-static const struct ptx_operand *find_blocks(const struct ptx_stmt *s, const struct ptx_mem *barrier)
-{
-    const struct ptx_operand *o = ptx_next(barrier->addr), *end = s->operands + s->nslots;
-    if (!ptx_form_has(s->form, PTX_MOD_MULTICAST_CLUSTER))
-        return NULL;
-    while (o < end && ptx_is_group(o))  // offsets of pixels
-        o = ptx_next(o);
-    return o < end ? o : NULL;
-}
-
 static void leave(struct fence_func *k, uint32_t at, uint32_t site, enum kfence_kind kind, uint32_t value)
 {
     BEFORE(k, at, "cvt.u64.u32 %0, %1;", edit_reg(k->to[0]), edit_reg(value));
@@ -100,7 +89,7 @@ static const char complete_all[] =
 // A barrier cannot hold the number of bytes of every wrong size: a GPU ends the context then.
 static void complete(struct fence_func *k, uint32_t at, const struct ptx_mem *barrier)
 {
-    const struct ptx_operand *blocks = find_blocks(&k->f->stmts[at], barrier);
+    const struct ptx_operand *blocks = check_copy_blocks(&k->f->stmts[at], barrier);
     uint32_t to = k->narrow[0], past = edit_new_label(k->k->all.c->edit);
     BEFORE(k, at, "setp.gt.u32 %0, %1, %2;\n@%0 bra %3;", edit_reg(k->bad), edit_reg(k->size),
            edit_imm(FENCE_MBARRIER_MOST), edit_sym(past));
@@ -136,7 +125,7 @@ static int look(struct fence_func *k, uint32_t at, struct ptx_mem *mem, unsigned
     }
     if (!err)
         err = fence_size(k, at, mem, n);
-    const struct ptx_operand *blocks = signals ? find_blocks(&k->f->stmts[at], &mem[n - 1]) : NULL;
+    const struct ptx_operand *blocks = signals ? check_copy_blocks(&k->f->stmts[at], &mem[n - 1]) : NULL;
     if (!err && blocks)
         err = look_at_blocks(k, at, blocks);
     for (unsigned i = 0; i < n - signals && !err; i++)
