@@ -93,9 +93,9 @@ static void describe(struct guard_finding *f, const struct error_ring_record *r)
     switch (r->kind) {
     case KFENCE_MISALIGNED:
         f->type = REPORT_MISALIGNED;
-        f->note = "contained: the access was made at the aligned address below, or, a bulk copy or in local "
-                  "memory, "
-                  "not at all";
+        f->note =
+            "contained: the access was made at the aligned address below; a bulk copy, or an access of local "
+            "memory, was left out";
         break;
     case KFENCE_TRAPPED:
         f->type = REPORT_KERNEL_FAULT;

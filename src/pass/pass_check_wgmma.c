@@ -116,7 +116,8 @@ void check_prepare_described(struct check_func *k, uint32_t at, const struct che
 // --- registers ---------------------------------------------------------------------------------------------
 
 // Products of wgmma stay in registers. The driver's compiler spills those of a kernel that has more than a
-// thread's 255, but not once checks are among them: then it ends the process.
+// thread's 255, but not once checks are among them: then it ends the process. A function that kernels call is
+// never left: the fence could not keep its callers inside.
 int check_find_crowded(struct pass_context *c, uint32_t index)
 {
     enum { MOST_PRODUCTS = 200 };
@@ -125,7 +126,7 @@ int check_find_crowded(struct pass_context *c, uint32_t index)
     struct arena arena;
     uint32_t products = 0;
     bool any = false;
-    for (uint32_t i = 0; i < f->nstmts && !any; i++)
+    for (uint32_t i = 0; f->is_entry && i < f->nstmts && !any; i++)
         any = f->stmts[i].kind == PTX_INSN && f->stmts[i].form->id == PTX_OP_WGMMA_MMA;
     int err = any ? flow_regs(pass_flow(c, index), &regs) : 0;
     if (err || !any)

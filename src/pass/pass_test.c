@@ -654,10 +654,10 @@ static void good_without_memory(void **state)
     without_memory(CHECKED, &checking);
 }
 
-// Appends a kernel with a number of products of wgmma that stay in registers, 128 at a time.
-static void put_products(struct out *o, const char *name, unsigned blocks)
+// Appends a kernel or a function with a number of products of wgmma that stay in registers, 128 at a time.
+static void put_products(struct out *o, const char *directive, const char *name, unsigned blocks)
 {
-    out_fmt(o, ".visible .entry %s(.param .u64 p)\n{\n.reg .f32 %%f<%u>;\n.reg .b64 %%d<3>;\n", name,
+    out_fmt(o, "%s %s(.param .b64 p)\n{\n.reg .f32 %%f<%u>;\n.reg .b64 %%d<3>;\n", directive, name,
             128 * blocks);
     out_cstr(o, "ld.param.u64 %d0, [p];\nmov.u64 %d1, 0;\nmov.u64 %d2, 0;\n");
     for (unsigned b = 0; b < blocks; b++) {
@@ -677,8 +677,9 @@ static void crowded_kernels_are_left(void **state)
     struct out o;
     assert_int_equal(out_to_memory(&o), 0);
     out_cstr(&o, ".version 8.0\n.target sm_90a\n.address_size 64\n");
-    put_products(&o, "one", 1);
-    put_products(&o, "two", 2);
+    put_products(&o, ".func", "called", 2);
+    put_products(&o, ".visible .entry", "one", 1);
+    put_products(&o, ".visible .entry", "two", 2);
     out_char(&o, 0);
     assert_int_equal(o.error, 0);
     for (unsigned i = 0; i < sizeof passes / sizeof *passes; i++) {
@@ -686,6 +687,7 @@ static void crowded_kernels_are_left(void **state)
         struct pass_result *r = rewritten(o.buf, &request);
         assert_int_equal(func(r, "one")->why, PASS_REWRITTEN);
         assert_int_equal(func(r, "two")->why, PASS_CROWDED);
+        assert_int_equal(func(r, "called")->why, PASS_REWRITTEN);
         pass_result_free(r);
     }
     out_close(&o);
