@@ -403,6 +403,20 @@ KPRIM uint32_t kcheck_judge_wrong(const struct kcheck_module *m, const struct kc
     return KCHECK_SKIP;
 }
 
+// Returns whether an access is inside a live block of the heap of malloc in kernels. The shadow forbids all of
+// that heap, so that every access of it comes here, and nearly every one is good. False: it is not, or
+// kcheck_judge must say.
+KPRIM bool kcheck_judge_is_quick(const struct kcheck_module *m, uint64_t what, uint64_t address)
+{
+    uint64_t width = what >> 32 & 0xffff, flags = what >> 48;
+    if (!m->shadow || flags & (KCHECK_ROOT | KCHECK_VARIABLE_LEFT | KCHECK_FREES) ||
+        !kcheck_judge_in_heap(m, address))
+        return false;
+    uint64_t found = kfind_quick(m->heap, address);
+    bool aligned = !(flags & KCHECK_ALIGNED) || !(address & (width - 1));
+    return found && aligned && (found >> 32) + width <= (uint32_t)found;
+}
+
 // Returns an enum kcheck_verdict.
 KPRIM uint32_t kcheck_judge_access(const struct kcheck_module *m, uint64_t what, uint64_t address,
                                    uint64_t root, uint64_t launch)

@@ -8,11 +8,22 @@ __attribute__((address_space(4), weak)) struct kcheck_module __moat_check_module
 void moat_check_enter(uint64_t launch);
 uint32_t moat_check_access(uint64_t what, uint64_t address, uint64_t root, uint64_t launch);
 
+// A function of its own: its many registers are saved only if it is called.
+KPRIM_FAR uint32_t kcheck_access_slow(uint64_t what, uint64_t address, uint64_t root, uint64_t launch)
+{
+    struct kcheck_module m = __moat_check_module;
+    return kcheck_judge_access(&m, what, address, root, launch);
+}
+
 __attribute__((weak)) uint32_t moat_check_access(uint64_t what, uint64_t address, uint64_t root,
                                                  uint64_t launch)
 {
     struct kcheck_module m = __moat_check_module;
-    return kcheck_judge_access(&m, what, address, root, launch);
+    if (what >> 48 & KCHECK_INSIDE && !(what >> 48 & KCHECK_ALIGNED))
+        return KCHECK_PERFORM;
+    if (kcheck_judge_is_quick(&m, what, address))
+        return KCHECK_PERFORM;
+    return kcheck_access_slow(what, address, root, launch);
 }
 
 uint64_t moat_check_bounds(uint64_t pointer);
