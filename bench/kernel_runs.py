@@ -16,7 +16,7 @@ MODES = {
     'fence': ([('fence', 'mask'), ('fence-noproofs', 'mask without proofs'), ('fence-check', 'check'),
                ('fence-modulo', 'modulo')],
               'fence', ['fenced', 'proved', 'masked']),
-    'shadow': ([('shadow', '256, proofs')] + [
+    'shadow': ([('shadow', 'shadow'), ('shadow-noproofs', 'without proofs')] + [
         ('shadow-%s%s' % (scale, load), '%s%s' % (scale, load.replace('-', ', ')))
         for scale in ('256', '128', '8') for load in ('', '-unloaded')],
                'shadow', ['checked', 'proved', 'in_part']),
@@ -27,9 +27,9 @@ NOTES = {
     'check': 'proved: launches that ran without checks, in part: with some, of those that were checked.',
     'fence': 'proved: launches that ran without a fence; masked: by the mask alone, of those that were'
              ' fenced.',
-    'shadow': 'Columns are named by the bytes of memory that a byte of the shadow describes; all but the'
-              ' first are without proofs. unloaded: without the load of the shadow, by which nothing is'
-              ' checked. proved and in part: of the launches that were checked, with proofs.',
+    'shadow': 'The other columns are named by the bytes of memory that a byte of the shadow describes:'
+              ' without proofs, and with --shadow-roots=no. unloaded: without the load of the shadow, by which'
+              ' nothing is checked. proved and in part: of the launches that were checked, with proofs.',
 }
 
 
@@ -147,7 +147,7 @@ def print_tables(mode, rows, names):
         summary(what, values)
     if mode == 'shadow':
         same = with_all(rows, names)
-        for way, title in ways[1:] if same and len(same) < len(ratios[ways[1][1]]) else []:
+        for way, title in ways[2:] if same and len(same) < len(ratios[ways[2][1]]) else []:
             if rows.ratio(same[0], way, 'native'):
                 summary(title + ', of those by all encodings',
                         [(name, rows.ratio(name, way, 'native')) for name in same])
@@ -170,13 +170,13 @@ def print_tables(mode, rows, names):
 
 def with_all(rows, names):
     """The programs that were measured by all encodings that any was measured by: their means compare."""
-    ways = [way for way, _ in MODES['shadow'][0][1:] if any(rows.ratio(n, way, 'native') for n in names)]
+    ways = [way for way, _ in MODES['shadow'][0][2:] if any(rows.ratio(n, way, 'native') for n in names)]
     return [n for n in names if n != APART and all(rows.ratio(n, way, 'native') for way in ways)]
 
 
 def print_plot(rows, names):
     names = with_all(rows, names)
-    for way, _ in MODES['shadow'][0][1:]:
+    for way, _ in MODES['shadow'][0][2:]:
         values = [v for v in (rows.ratio(n, way, 'native') for n in names) if v]
         if values:
             scale = way.split('-')[1]

@@ -43,11 +43,12 @@ compiled() {  # compiled LABEL PREFIX FILE: rows LABEL code|registers KERNEL NUM
 executed native --mode=off
 executed check --mode=check --proofs=off
 for scale in 256 128; do
-    executed $scale --mode=shadow --proofs=off --shadow-scale=$scale
+    executed $scale --mode=shadow --proofs=off --shadow-roots=no --shadow-scale=$scale
 done
+executed shadow --mode=shadow --proofs=off
 executed unloaded --mode=shadow --proofs=off --shadow-load=no
 compiled native '' "$T/off.ptx"
-for pass in check:check 256:shadow 128:shadow_128 8:shadow_8 unloaded:shadow_unloaded; do
+for pass in check:check shadow:shadow 256:shadow_alone 128:shadow_128 8:shadow_8 unloaded:shadow_unloaded; do
     "$MOAT" ptx instrument --pass="${pass#*:}" "$T/off.ptx" >"$T/on.ptx"
     compiled "${pass%:*}" __moat_check_ "$T/on.ptx"
 done
@@ -82,20 +83,21 @@ table() {  # table WHAT FACTOR LABEL...: a row for each kernel; FACTOR 1: over t
 {
     echo '## Code of --mode=check and --mode=shadow'
     echo
-    echo 'Kernels without proofs; `256`, `128` and `8`: bytes of memory for a byte of the shadow;' \
+    echo 'Kernels without proofs; `256`, `128` and `8`: with `--shadow-roots=no`, by the' \
+        'bytes of memory for a byte of the shadow;' \
         '`unloaded`: 256, without the load. Instructions of PTX that' \
         'warps execute, on small data, over those of the kernel itself:'
     echo
-    table executed 1 native check 256 128 unloaded
+    table executed 1 native check shadow 256 128 unloaded
     echo
     echo 'Instructions of machine code, by `ptxas` for sm_90, with the slow copies that run when something' \
         'may be wrong, but without the judge:'
     echo
-    table code 0 native check 256 128 8 unloaded
+    table code 0 native check shadow 256 128 8 unloaded
     echo
     echo 'Registers:'
     echo
-    table registers 0 native check 256 128 8 unloaded
+    table registers 0 native check shadow 256 128 8 unloaded
 } >"$T/section"
 cat "$T/section"
 "$here/finish" shadow-code "$T/section"

@@ -80,9 +80,10 @@ for ((i = 0; i < ROUNDS; i++)); do
     run check --mode=check
     run check-noproofs --mode=check --proofs=off
     run shadow --mode=shadow
+    run shadow-noproofs --mode=shadow --proofs=off
     for scale in 256 128 8; do
         [ "$DEVICE/$scale" != cpu/8 ] || continue
-        run "$scale" --mode=shadow --proofs=off --shadow-scale=$scale
+        run "$scale" --mode=shadow --proofs=off --shadow-roots=no --shadow-scale=$scale
         run "$scale-unloaded" --mode=shadow --proofs=off --shadow-scale=$scale --shadow-load=no
     done
 done
@@ -133,8 +134,9 @@ table() {  # table PATTERN: ratios of the kernels of such names, and their geome
     echo '```'
     echo
     echo 'Eight kernels, in microseconds as the driver compiles their PTX, and ratios to it: under' \
-        '`--mode=check`, and under `--mode=shadow` with proofs, and without, by the bytes of memory that a' \
-        "byte of the shadow describes, with its load and without;" \
+        '`--mode=check`, and under `--mode=shadow` with proofs and without; then with' \
+        '`--shadow-roots=no`, by the bytes of memory that a byte of the shadow describes, with its load and' \
+        'without;' \
         "$(grep -c '^round .* native$' "$rows") rounds."
     echo
     table '^[^_]*(_naive|_tiled)?$'

@@ -21,12 +21,13 @@ list=${SHADOW_SUITE_PROGRAMS:-}
 kernel_runs_begin || exit 0
 loaded='shadow-256 shadow-128 shadow-8' unloaded='shadow-256-unloaded shadow-128-unloaded shadow-8-unloaded'
 # shellcheck disable=SC2086
-[ "${SHADOW_SUITE_WARM:-yes}" = no ] || kernel_runs_warm shadow $loaded $unloaded
+[ "${SHADOW_SUITE_WARM:-yes}" = no ] || kernel_runs_warm shadow shadow-noproofs $loaded $unloaded
 [ "$RUNS" != 0 ] || exit 0
 rows=$(kernel_runs_rows)
-kernel_runs_turns 1 native ptx shadow shadow-256
+kernel_runs_turns 1 native ptx shadow shadow-noproofs
+kernel_runs_turns 1 native shadow-256
 # shellcheck disable=SC2086
-kernel_runs_turns "$RUNS" native ptx shadow $loaded $unloaded
+kernel_runs_turns "$RUNS" native ptx shadow shadow-noproofs $loaded $unloaded
 [ -n "${SHADOW_SUITE_PROGRAMS:-}" ] || kernel_runs_sanitizer "${SHADOW_SUITE_SANITIZER:-100000}"
 [ -s "$rows" ] || { echo 'shadow-suite-gpu.sh: nothing was measured' >&2; exit 1; }
 {

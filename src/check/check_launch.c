@@ -342,6 +342,14 @@ struct looked_up {
     const struct track_block *block;  // NULL: its bounds are not known
 };
 
+// Returns whether all of a block may be accessed. When memory of a graph is valid is unknown; what a pool has
+// not announced may be accessed, but not if there is a shadow.
+static bool is_valid(const struct track_block *b)
+{
+    bool pooled = check_host_shadow && atomic_load_explicit(&b->pooled, memory_order_relaxed);
+    return b->facts.family != TRACK_GRAPH && !pooled;
+}
+
 // Returns the bounds of the block that a pointer is in. Call it inside an epoch section. What lies in the
 // heap of malloc in kernels is looked up by the kernel, which needs the pointer for that also where several
 // meet.
@@ -355,8 +363,7 @@ static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span, uint64_t heap
     if (pointer != last->pointer) {
         const struct track_block *b = track_announced(pointer);
         b = b ? b : track_live(pointer);
-        // When memory of a graph is valid is unknown.
-        *last = (struct looked_up){pointer, b && b->facts.family != TRACK_GRAPH ? b : NULL};
+        *last = (struct looked_up){pointer, b && is_valid(b) ? b : NULL};
     }
     if (!last->block)
         return (struct kcheck_pair){0, 0};

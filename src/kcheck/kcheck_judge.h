@@ -403,9 +403,8 @@ KPRIM uint32_t kcheck_judge_wrong(const struct kcheck_module *m, const struct kc
     return KCHECK_SKIP;
 }
 
-// Returns whether an access is inside a live block of the heap of malloc in kernels. The shadow forbids all of
-// that heap, so that every access of it comes here, and nearly every one is good. False: it is not, or
-// kcheck_judge must say.
+// Returns whether an access is inside a live block of the heap of malloc in kernels; false also where
+// kcheck_judge has to find that out. The shadow forbids all of that heap, so every access of it comes here.
 KPRIM bool kcheck_judge_is_quick(const struct kcheck_module *m, uint64_t what, uint64_t address)
 {
     uint64_t width = what >> 32 & 0xffff, flags = what >> 48;

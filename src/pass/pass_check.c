@@ -362,7 +362,7 @@ static int open_function(struct check_func *k, struct checking *all, uint32_t in
                              .hidden = PTX_NONE};
     arena_init(&k->arena, 0);
     k->left.name = k->name;
-    k->most_pairs = all->shadow.shift || k->child ? 0 : most_pairs(all, f);
+    k->most_pairs = (all->shadow.shift && !all->shadow.roots) || k->child ? 0 : most_pairs(all, f);
     int err = edit_error(all->c->edit);
     return err ? err : analyse(k);
 }

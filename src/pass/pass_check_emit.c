@@ -262,7 +262,7 @@ static void check_range(struct check_func *k, uint32_t segment, const struct che
         return;
     }
     address_of(k, segment, r);
-    if (check_by_shadow(k, r->root)) {
+    if (check_by_shadow(k, r->root) && r->pair == PTX_NONE) {
         check_shadow_range(k, at, r, guard, more);
         return;
     }

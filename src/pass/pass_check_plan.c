@@ -380,7 +380,8 @@ static bool make_late_range(struct check_func *k, const struct check_segment *g,
                             struct check_range *range)
 {
     unsigned level = level_at(k, g, a->stmt);
-    if (k->k->shadow.shift || level >= CHECK_LEVELS)
+    bool shadow = k->k->shadow.shift && !(k->k->shadow.roots && a->root.kind == ROOTS_PARAM);
+    if (shadow || level >= CHECK_LEVELS)
         return false;
     bool can = false;
     for (uint32_t i = g->first_range; i < k->ranges.len && !can; i++)
@@ -541,7 +542,7 @@ int check_plan(struct check_func *k)
     for (uint32_t b = 0; b < k->cfg->nblocks && !err; b++)
         if (k->cfg->graph->rank[b] != GRAPH_NONE)
             err = plan_block(k, b);
-    for (uint32_t i = 0; i < k->ranges.len && !err && !k->k->shadow.shift; i++) {
+    for (uint32_t i = 0; i < k->ranges.len && !err && (!k->k->shadow.shift || k->k->shadow.roots); i++) {
         struct check_range *r = &k->ranges.items[i];
         check_choose_pair(k, r);
         if (r->by_host && r->pair == PTX_NONE)

@@ -3,6 +3,10 @@
 // compared with the byte of the shadow that describes its granule (kcheck/kcheck_shadow.h), whatever pointer
 // it was made from.
 //
+// In the pass `shadow`, those with the pointer of a parameter are compared with its buffer, as in `check`,
+// where the host knows it and all of it may be accessed. What lies outside, and all else, is compared with
+// the shadow: a load costs more than the bounds, which are parameters.
+//
 // Accesses with one base are compared at both ends of the bytes that they reach, if these are no further
 // apart than the narrowest redzone: then nothing forbidden is between two accessible ends. The segment's slow
 // copy asks about each access by itself.
@@ -157,38 +161,49 @@ void check_shadow_range(struct check_func *k, uint32_t at, const struct check_ra
     check_shadow_access(k, at, regs->rest, last, guard, k->bad, true);
 }
 
-static int run(struct pass_context *c, unsigned shift, bool unloaded)
+struct way {
+    unsigned shift;
+    bool unloaded, roots;
+};
+
+static int run(struct pass_context *c, struct way way)
 {
-    struct checking k = {.c = c, .shadow = {.shift = shift, .unloaded = unloaded}};
+    struct checking k = {.c = c,
+                         .shadow = {.shift = way.shift, .unloaded = way.unloaded, .roots = way.roots}};
     return check_module(&k);
 }
 
 int pass_shadow(struct pass_context *c)
 {
-    return run(c, 8, false);
+    return run(c, (struct way){.shift = 8, .roots = true});
+}
+
+int pass_shadow_alone(struct pass_context *c)
+{
+    return run(c, (struct way){.shift = 8});
 }
 
 int pass_shadow_128(struct pass_context *c)
 {
-    return run(c, 7, false);
+    return run(c, (struct way){.shift = 7});
 }
 
 int pass_shadow_8(struct pass_context *c)
 {
-    return run(c, 3, false);
+    return run(c, (struct way){.shift = 3});
 }
 
 int pass_shadow_unloaded(struct pass_context *c)
 {
-    return run(c, 8, true);
+    return run(c, (struct way){.shift = 8, .unloaded = true});
 }
 
 int pass_shadow_unloaded_128(struct pass_context *c)
 {
-    return run(c, 7, true);
+    return run(c, (struct way){.shift = 7, .unloaded = true});
 }
 
 int pass_shadow_unloaded_8(struct pass_context *c)
 {
-    return run(c, 3, true);
+    return run(c, (struct way){.shift = 3, .unloaded = true});
 }

@@ -45,6 +45,7 @@ struct checking {
     struct {
         unsigned shift;
         bool unloaded;  // the byte of the shadow is not loaded, and nothing is found
+        bool roots;     // what is inside the buffer of a parameter is not compared with it
     } shadow;
     uint32_t counted_to, lines;  // the text before counted_to has so many line breaks
     VEC(struct pass_check_site) sites;

@@ -215,7 +215,8 @@ static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
     static const char *const passes[][2] = {[3] = {"shadow_8", "shadow_unloaded_8"},
                                             [7] = {"shadow_128", "shadow_unloaded_128"},
                                             [8] = {"shadow", "shadow_unloaded"}};
-    rewrite_plan_add(plan, passes[shadow.shift][!guard.options.shadow_load], true);
+    bool alone = shadow.shift == 8 && guard.options.shadow_load && !guard.options.shadow_roots;
+    rewrite_plan_add(plan, alone ? "shadow_alone" : passes[shadow.shift][!guard.options.shadow_load], true);
 }
 
 const struct mode shadow_mode = {

@@ -299,6 +299,11 @@ $ moat options
     for: run
     default: 256
     now: 256 (default)
+--shadow-roots
+    with --mode=shadow and --shadow-scale=256, look into the shadow only where an access is not inside the buffer of a parameter
+    for: run
+    default: yes
+    now: yes (default)
 --shadow-scale=256|128|8
     with --mode=shadow, describe 256, 128 or 8 bytes of memory by a byte
     for: run

@@ -77,7 +77,7 @@ $ echo nonsense > $T/d.ptx; moat ptx instrument $T/d.ptx
 [status 2]
 $ moat ptx instrument --pass=cont $T/a.ptx
 2> moat: error: --pass: there is no pass "cont"
-2>   there are: count, kheap, check, shadow, shadow_128, shadow_8, shadow_unloaded, shadow_unloaded_128, shadow_unloaded_8, variants, fence, fence_modulo, fence_check, fence_watchdog, fence_modulo_watchdog, fence_check_watchdog
+2>   there are: count, kheap, check, shadow, shadow_alone, shadow_128, shadow_8, shadow_unloaded, shadow_unloaded_128, shadow_unloaded_8, variants, fence, fence_modulo, fence_check, fence_watchdog, fence_modulo_watchdog, fence_check_watchdog
 [status 2]
 $ moat ptx instrument --module=2 $T/a.ptx
 2> moat: error: $T/a.ptx has 1 module, there is no module 2

@@ -446,7 +446,7 @@ def main():
         # after a while compile it themselves.
         first = {}
         for (package, _), runs in rows:
-            first.setdefault(package, runs["check"])
+            first.setdefault(package, runs[MODE])
         list(pool.map(s.go, first.values()))
         rest = [r for _, runs in rows for mode, r in runs.items() if mode is not None]
         rest = [r for r in rest if r not in first.values()]

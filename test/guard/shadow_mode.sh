@@ -142,6 +142,17 @@ verdict $? '--on-error=trap'
 run --shadow-load=no "$T/shadow_errors" bad pointer_in_memory
 [ -z "$found" ] && grep -q 'NOTHING IS CHECKED' "$T/log"
 verdict $? '--shadow-load=no'
+for case in pointer_in_memory pool_rest late; do
+    run --shadow-roots=no --proofs=off "$T/shadow_errors" bad $case
+    expected=$(sed -n "s/^$case //p" <<<'pointer_in_memory heap-buffer-overflow
+pool_rest heap-buffer-overflow
+late heap-buffer-overflow')
+    [[ $status == 97 && $found == "$expected"* ]]
+    verdict $? "--shadow-roots=no: $case"
+    run --shadow-roots=no --proofs=off "$T/shadow_errors" good $case
+    [ "$status" = 0 ] && [ -z "$found" ]
+    verdict $? "--shadow-roots=no: good $case"
+done
 run --shadow-redzone=100 "$T/shadow_errors" bad far_behind
 [ "$found" = heap-buffer-overflow ]
 verdict $? '--shadow-redzone=100'

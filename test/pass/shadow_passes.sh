@@ -7,7 +7,7 @@
 # accept the suite, clang's output and the texts with every form.
 set -u
 status=0
-for PASSES in shadow shadow_128 shadow_8 shadow_unloaded; do
+for PASSES in shadow shadow_alone shadow_128 shadow_8 shadow_unloaded; do
     export PASSES
     echo "$PASSES:"
     test/pass/passes.sh || status=1
