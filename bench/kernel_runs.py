@@ -29,7 +29,8 @@ NOTES = {
              ' fenced.',
     'shadow': 'The other columns are named by the bytes of memory that a byte of the shadow describes:'
               ' without proofs, and with --shadow-roots=no. unloaded: without the load of the shadow, by'
-              ' which nothing is checked. proved and in part: of the launches that were checked, with proofs.',
+              ' which nothing is checked. proved and in part: of the launches that were checked, with'
+              ' proofs.',
 }
 
 
