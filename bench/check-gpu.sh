@@ -4,9 +4,8 @@
 # programs of the suite as they are, from PTX that the driver has compiled, and under --mode=check with
 # proofs and without, in turns, CHECK_GPU_RUNS times. After the first turn, for CHECK_GPU_SANITIZER seconds at
 # most, under compute-sanitizer. CHECK_GPU_TOGETHER=yes: also with --check-variants=together.
-# CHECK_GPU_PROGRAMS=FILE: other programs than the suite's, by lines of a name, a path, which may be relative
-# to FILE's folder, and arguments, with tabs between. A file `about` beside it describes them for the section,
-# which is CHECK_GPU_SECTION; without that variable none is written. CHECK_GPU_NOPROOFS=no: only with proofs.
+# CHECK_GPU_PROGRAMS=FILE: other programs than the suite's (kernel_runs_programs). Their section is
+# CHECK_GPU_SECTION; without that variable none is written. CHECK_GPU_NOPROOFS=no: only with proofs.
 # CHECK_GPU_WARM=no: the caches are filled already, by a call with CHECK_GPU_RUNS=0. GPU_SECONDS ends the
 # measurement, GPU_ROWS keeps its rows.
 set -eu
@@ -17,15 +16,10 @@ T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 # shellcheck source=bench/kernel_runs
 . "$here/kernel_runs"
-list='' section=check-gpu title='Kernels under --mode=check on a GPU'
+list='' about=/dev/null section=check-gpu title='Kernels under --mode=check on a GPU'
 if [ -n "${CHECK_GPU_PROGRAMS:-}" ]; then
-    [ -e "$CHECK_GPU_PROGRAMS" ] || { echo "check-gpu.sh: there is no $CHECK_GPU_PROGRAMS" >&2; exit 0; }
-    folder=$(realpath "$(dirname "$CHECK_GPU_PROGRAMS")") list=$T/list
+    kernel_runs_programs "$CHECK_GPU_PROGRAMS" || exit 0
     section=${CHECK_GPU_SECTION:-} title='Programs of others under --mode=check, by the time of their kernels'
-    awk -F '\t' -v OFS='\t' -v folder="$folder/" '
-        /^#/ || !NF { next }
-        $2 !~ "^/" { $2 = folder $2 }
-        { print }' "$CHECK_GPU_PROGRAMS" >"$list"
 fi
 kernel_runs_begin || exit 0
 checked=check
@@ -47,7 +41,7 @@ kernel_runs_turns "$RUNS" native ptx $checked
     echo "## $title"
     echo
     "$here/machine"
-    [ -z "${folder:-}" ] || [ ! -e "$folder/about" ] || cat "$folder/about"
+    cat "$about"
     python3 "$here/kernel_runs.py" check "$rows" "$list"
 } >"$T/section"
 cat "$T/section"
