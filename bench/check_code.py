@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-# check_code.py kernels NAME PTX SASS LOG: rows of the kernels in a text: NAME KERNEL VARIANT INSTRUCTIONS
-# HOT REGISTERS SPILLED CALLS, from what `ptxas -c -v -lineinfo` says and `nvdisasm -c -gp` prints.
+# check_code.py kernels NAME (PTX SASS LOG)...: rows of the kernels in texts: NAME KERNEL VARIANT INSTRUCTIONS
+# HOT REGISTERS SPILLED CALLS WHOLE RUNS UNIT, from what `ptxas -c -v -lineinfo` says and `nvdisasm -c -gp` prints.
+# check_code.py limits PTX LOG: how many registers variants may use.
 # check_code.py table ROWS: the section of check-code.sh.
 #
 # Slow copies are blocks that call moat's judge, and those that only lead to such blocks or come from them.
 # HOT counts instructions outside of them: of one round of the innermost loop, or of the kernel if it has
-# none. A loop is unrolled so often as the machine code has one of its accesses of memory, whose lines in
+# none; WHOLE is those of the kernel in any case, and RUNS in how many pieces they are, with slow copies
+# between. A loop is unrolled so often as the machine code has one of its accesses of memory, whose lines in
 # the PTX are known; the texts of these accesses say which loops of two variants are the same.
 import collections
 import math
@@ -116,11 +118,13 @@ class Function:
         self.n = len(code)
         self.calls = sum(insn.op == 'CALL' for insn in code)
         self.hot = sum(end - first for n, (first, end) in enumerate(ranges) if n not in cold)
+        self.runs = sum(n not in cold and (n == 0 or n - 1 in cold) for n in range(len(ranges)))
         self.loops = []  # (instructions, how often it has each access)
         for body in loops(after, cold):
             insns = [insn for n in body for insn in code[slice(*ranges[n])]]
             has = collections.Counter(texts[insn.line] for insn in insns if insn.line in texts and
-                                      re.match(r'(LD|ST|ATOM|RED)(G|S|L|U|$)?', insn.op))
+                                      re.match(r'(LD|ST|ATOM|RED)(G|S|L|U|$)?', insn.op) and
+                                      (insn.op not in ('LDL', 'STL') or '.local' in texts[insn.line]))
             if has:
                 self.loops.append((len(insns), has))
 
@@ -129,7 +133,7 @@ def accesses(path):
     """Returns the texts of accesses of memory by line."""
     found = {}
     for n, text in enumerate(open(path), 1):
-        text = text.strip()
+        text = ' '.join(text.split())
         match = re.match(r'(?:@!?%\w+ )?((ld|st|atom|red)\.(?!param|const).*)', text)
         if match and 'volatile' not in text:
             found[n] = match[1]
@@ -140,12 +144,9 @@ def rounds(has, wanted):
     return max((times for text, times in has.items() if text in wanted), default=0)
 
 
-def kernels(name, ptx, sass, log):
-    texts, made = accesses(ptx), {}
-    for symbol, (code, labels) in functions(sass).items():
-        made[symbol] = Function(code, labels, texts)
-    said = {}
-    entry = where = None
+def registers(log):
+    """Returns [registers, bytes spilled] of each kernel."""
+    said, entry, where = {}, None, None
     for line in open(log):
         if match := re.search(r"Compiling entry function '(.*?)'", line):
             entry = match[1]
@@ -156,6 +157,28 @@ def kernels(name, ptx, sass, log):
         elif entry and (match := re.search(r'Used (\d+) registers', line)):
             said.setdefault(entry, [0, 0])[0] = int(match[1])
             entry = None
+    return said
+
+
+def limits(ptx, log):
+    """Prints what check_apart.c allows the variants of kernels, and those whose code is marked as cold."""
+    said = registers(log)
+    for match in re.finditer(r'\.entry (\S+?)\(([^{]*)', open(ptx).read()):
+        bound = re.search(r'\.(?:maxntid|reqntid) (\d+)(?:, (\d+))?(?:, (\d+))?', match[2])
+        threads = math.prod(int(n) for n in bound.groups() if n) if bound else 1024
+        each = -(-threads // 128) * 128
+        blocks = min(65536 // (each * -(-said[match[1]][0] // 8) * 8), 2048 // each)
+        most = [65536 // threads // 8 * 8, 65536 // (each * blocks) // 8 * 8 if threads < 1024 and blocks else 0]
+        print(match[1], *(n if n < 255 else 0 for n in most))
+
+
+def kernels(name, *files):
+    made, said = {}, {}
+    for at in range(0, len(files), 3):
+        texts = accesses(files[at])
+        for symbol, (code, labels) in functions(files[at + 1]).items():
+            made[symbol] = Function(code, labels, texts)
+        said |= registers(files[at + 2])
     for own in sorted(said):
         if own.startswith('__moat_') or own not in made:
             continue
@@ -171,8 +194,7 @@ def kernels(name, ptx, sass, log):
                 same = [(n / rounds(has, wanted), -rounds(has, wanted)) for n, has in f.loops
                         if rounds(has, wanted) and len(wanted & set(has)) * 2 >= len(wanted)]
                 hot = min(same, key=lambda loop: loop[1])[0] if same else math.nan
-            registers, spilled = said[prefix + own]
-            print(name, own, variant, f.n, f'{hot:.2f}', registers, spilled, f.calls,
+            print(name, own, variant, f.n, f'{hot:.2f}', *said[prefix + own], f.calls, f.hot, f.runs,
                   'loop' if best else 'kernel')
 
 
@@ -189,7 +211,7 @@ def table(path):
     print('| over the kernel itself | kernels | geometric mean | median | worst |')
     print('| --- | ---: | ---: | ---: | ---: |')
     for variant in 'check', 'rest':
-        for what, at in ('hot code', 1), ('all code', 0):
+        for what, at in ('hot code', 1), ('all but slow copies', 5), ('all code', 0):
             ratios = {key: v[variant][at] / v['own'][at] for key, v in rows.items()
                       if variant in v and v['own'][at] and not math.isnan(v[variant][at] / v['own'][at])}
             worst = max(ratios, key=ratios.get)
@@ -201,6 +223,16 @@ def table(path):
         print(f'| {variant}: registers more | {len(more)} | '
               f'{statistics.fmean(more.values()):.1f} (average) | '
               f'{statistics.median(more.values()):.0f} | {more[worst]:.0f} ({worst[0]}) |')
+        runs = {key: v[variant][6] for key, v in rows.items() if variant in v}
+        worst = max(runs, key=runs.get)
+        print(f'| {variant}: pieces of it between slow copies | {len(runs)} | '
+              f'{statistics.fmean(runs.values()):.1f} (average) | '
+              f'{statistics.median(runs.values()):.0f} | {runs[worst]:.0f} ({worst[0]}) |')
+        spilled = {key: v[variant][3] for key, v in rows.items() if variant in v}
+        worst = max(spilled, key=spilled.get)
+        print(f'| {variant}: bytes spilled | {len(spilled)} | '
+              f'{statistics.fmean(spilled.values()):.1f} (average) | '
+              f'{statistics.median(spilled.values()):.0f} | {spilled[worst]:.0f} ({worst[0]}) |')
     print('\n| program | kernel | hot | own | check | rest | times | times | code | check | rest | '
           'registers | check | rest | spilled |')
     print('| --- | --- | --- |' + ' ---: |' * 12)
@@ -223,5 +255,7 @@ def table(path):
 
 if sys.argv[1] == 'kernels':
     kernels(*sys.argv[2:])
+elif sys.argv[1] == 'limits':
+    limits(*sys.argv[2:])
 else:
     table(sys.argv[2])

@@ -62,14 +62,30 @@ static struct pass_result *rewrite(struct str text, const char *passes)
     return r;
 }
 
+// Finds how many registers the file `limits` allows a kernel.
+static struct pass_variants_way way_of(const char *limits, struct str kernel)
+{
+    char name[4096];
+    unsigned registers, beside;
+    struct pass_variants_way way = {.cold = true};
+    FILE *f = limits ? fopen(limits, "r") : NULL;
+    while (f && fscanf(f, "%4095s %u %u", name, &registers, &beside) == 3)
+        if (str_eq(str_from(name), kernel))
+            way = (struct pass_variants_way){registers, beside, true};
+    if (f)
+        fclose(f);
+    return way;
+}
+
 static unsigned cut(const struct pass_result *r, const char *folder, const char *prefix, struct str kernel,
-                    unsigned n)
+                    unsigned n, const char *limits)
 {
     char name[4096], file[40];
     struct out out;
+    const struct pass_variants_way way = way_of(limits, kernel);
     snprintf(name, sizeof name, "%s" STR_FMT, prefix, STR_ARG(kernel));
     snprintf(file, sizeof file, "variant-%u", n);
-    if (out_to_memory(&out) || pass_variants_cut(r->text, str_from(name), 0, &sink, &out))
+    if (out_to_memory(&out) || pass_variants_cut(r->text, str_from(name), &way, &sink, &out))
         exit(1);
     write_text(folder, file, "", (struct str){out.buf, out.len - 1});
     out_close(&out);
@@ -80,8 +96,9 @@ int main(int argc, char **argv)
 {
     size_t size;
     unsigned n = 0;
-    if (argc != 3)
+    if (argc != 3 && argc != 4)
         return 2;
+    const char *limits = argc == 4 ? argv[3] : NULL;
     char *text = read_text(argv[1], &size);
     double begin = now();
     struct pass_result *together = rewrite((struct str){text, size}, "check");
@@ -94,9 +111,9 @@ int main(int argc, char **argv)
     const struct pass_check *c = apart->check;
     double cutting = now();
     for (uint32_t i = 0; c && c->apart && i < c->nkernels; i++) {
-        n = cut(apart, argv[2], KCHECK_PREFIX, c->kernels[i].name, n);
+        n = cut(apart, argv[2], KCHECK_PREFIX, c->kernels[i].name, n, limits);
         if (pass_check_has_rest(c->kernels[i].proved))
-            n = cut(apart, argv[2], KCHECK_REST_PREFIX, c->kernels[i].name, n);
+            n = cut(apart, argv[2], KCHECK_REST_PREFIX, c->kernels[i].name, n, limits);
     }
     printf("%.3f %.3f %.3f %u\n", made - begin, left - made, now() - cutting, n);
     pass_result_free(together);

@@ -16,13 +16,14 @@
 #include "track/guard_report.h"
 
 enum { NAME = 4096, MOST_REGISTERS = 255 };
+enum { UNIT = 8, WARPS = 4 };  // registers of a thread, and warps of a block, are given in these steps
 
 // A variant that was made, or could not be. All members are protected by the lock.
 struct unit {
     struct unit *next;
     const void *owner;  // the program's module or library
     const struct pass_check_kernel *checks;
-    unsigned registers;  // most that it may use; 0: no limit
+    struct rewrite_limits limits;
     bool rest;
     bool ending;          // the owner is about to be unloaded
     CUcontext context;    // of a module; NULL: a library
@@ -118,8 +119,31 @@ static unsigned registers_of(const void *handle, enum kernels_kind kind)
         guard.real.cuCtxGetDevice(&device) ||
         guard.real.cuDeviceGetAttribute(&registers, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, device))
         return 0;
-    unsigned most = (unsigned)(registers / threads) / 8 * 8;
+    unsigned most = (unsigned)(registers / threads) / UNIT * UNIT;
     return most < MOST_REGISTERS ? most : 0;
+}
+
+// Returns how many registers a variant may use so that as many of its blocks run at once as of the kernel's,
+// if that is declared for smaller blocks than the largest; 0: no limit is known.
+static unsigned registers_beside(const void *handle, enum kernels_kind kind)
+{
+    const struct driver *d = &guard.real;
+    CUdevice device;
+    int all = 0, own = 0, most = 0, threads = 0, largest = 0;
+    if (d->cuCtxGetDevice(&device) ||
+        d->cuDeviceGetAttribute(&all, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, device) ||
+        d->cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device) ||
+        d->cuDeviceGetAttribute(&largest, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device) ||
+        !attribute(handle, kind, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &threads) ||
+        !attribute(handle, kind, CU_FUNC_ATTRIBUTE_NUM_REGS, &own) || all <= 0 || own <= 0 || threads <= 0 ||
+        threads >= largest)
+        return 0;
+    unsigned warps = ((unsigned)threads + 31) / 32, each = (warps + WARPS - 1) / WARPS * WARPS * 32;
+    unsigned blocks = (unsigned)all / (each * (((unsigned)own + UNIT - 1) / UNIT * UNIT));
+    if (blocks > (unsigned)most / each)
+        blocks = (unsigned)most / each;
+    unsigned registers = blocks ? (unsigned)all / (each * blocks) / UNIT * UNIT : 0;
+    return registers < MOST_REGISTERS ? registers : 0;
 }
 
 // Returns how many registers a variant may use so that all blocks of a cooperative launch, which the
@@ -127,7 +151,6 @@ static unsigned registers_of(const void *handle, enum kernels_kind kind)
 // variant from it.
 static unsigned registers_together(const struct launch_call *l, const void *variant, enum kernels_kind kind)
 {
-    enum { UNIT = 8, WARPS = 4 };  // registers of a thread, and warps of a block, are given in these steps
     const struct driver *d = &guard.real;
     CUdevice device;
     int all = 0, processors = 0, own = 0, used = 0;
@@ -196,7 +219,7 @@ static void make(struct unit *u, struct modules_row *of)
     struct rewrite_variant v = {.image = NULL};
     bool made = snprintf(name, sizeof name, "%s" STR_FMT, u->rest ? KCHECK_REST_PREFIX : KCHECK_PREFIX,
                          STR_ARG(u->checks->name)) < (int)sizeof name &&
-                rewrite_later_make(of->later, name, u->registers, &v, why, sizeof why);
+                rewrite_later_make(of->later, name, &u->limits, &v, why, sizeof why);
     CUresult r = !made ? CUDA_SUCCESS
                  : rewrite_later_fits(of->parts[0]->check, of->handle, of->library)
                      ? load(u, of, v.image, name)
@@ -211,13 +234,14 @@ static void make(struct unit *u, struct modules_row *of)
     note_failed(name + strlen(u->rest ? KCHECK_REST_PREFIX : KCHECK_PREFIX), why);
 }
 
-// Requires the lock. Returns NULL if out of memory.
+// Requires the lock. Units of a kernel whose registers are limited alike are one. Returns NULL if out of
+// memory.
 static struct unit *find(struct modules_row *of, const struct pass_check_kernel *checks, bool rest,
-                         unsigned registers)
+                         const struct rewrite_limits *limits)
 {
     struct unit *u = units;
-    while (u &&
-           (u->owner != of->handle || u->checks != checks || u->rest != rest || u->registers != registers))
+    while (u && (u->owner != of->handle || u->checks != checks || u->rest != rest ||
+                 u->limits.registers != limits->registers))
         u = u->next;
     if (u)
         return u;
@@ -227,7 +251,7 @@ static struct unit *find(struct modules_row *of, const struct pass_check_kernel 
     *u = (struct unit){.next = units,
                        .owner = of->handle,
                        .checks = checks,
-                       .registers = registers,
+                       .limits = *limits,
                        .rest = rest,
                        .context = of->context};
     units = u;
@@ -253,8 +277,9 @@ static const struct check_kernel *want(const void *handle, const struct check_ke
 {
     const struct kernel *own = kernels_find(handle);
     enum kernels_kind kind = atomic_load_explicit(&own->kind, memory_order_acquire);
+    const struct rewrite_limits limits = {registers, registers_beside(handle, kind)};
     lock_take(&lock);
-    const void *variant = variant_for(find(of, k->checks, rest, registers), kind);
+    const void *variant = variant_for(find(of, k->checks, rest, &limits), kind);
     lock_give(&lock);
     if (!variant)
         return k;

@@ -10,6 +10,7 @@
 
 #include "pass/pass_apart.h"
 #include "pass/pass_check_state.h"
+#include "pass/pass_cold.h"
 #include "pass/pass_kheap.h"
 
 // Blocks of full residency leave a thread so many registers.
@@ -28,7 +29,7 @@ const char *const pass_check_left_names[PASS_CHECK_LEFTS] = {
 
 const struct pass_apart pass_check_apart = {kcheck_functions_ptx, JUDGE_REGISTERS};
 
-#define CALL EDIT_PREFIX "check_call"
+#define CALL PASS_COLD_CALL
 #define ENTER EDIT_PREFIX "check_enter"
 // Texts that are inserted cannot declare parameters; registers they can pass.
 static const char call_text[] =

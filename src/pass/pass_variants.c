@@ -13,6 +13,7 @@
 #include "kcheck/kcheck.h"
 #include "pass/pass.h"
 #include "pass/pass_check.h"
+#include "pass/pass_cold.h"
 
 enum { NAME = 64, MOST_VARIABLES = 4096 };
 
@@ -407,8 +408,8 @@ static int limit(struct ptx_module *m, struct ptx_func *f, unsigned registers)
     return 0;
 }
 
-int pass_variants_cut(struct str text, struct str name, unsigned registers, struct diag_sink *sink,
-                      struct out *to)
+int pass_variants_cut(struct str text, struct str name, const struct pass_variants_way *way,
+                      struct diag_sink *sink, struct out *to)
 {
     struct ptx_module *m;
     struct kept r;
@@ -420,9 +421,14 @@ int pass_variants_cut(struct str text, struct str name, unsigned registers, stru
         err = follow(&r, is_named, &name);
     if (!err && !r.work.len)
         err = -ENOENT;
+    bool marked = false;
+    if (!err && way->cold)
+        err = pass_cold_mark(m, r.work.items, r.work.len, &marked);
     // The kernel itself is the first function that is kept.
-    if (!err && registers)
-        err = limit(m, r.work.items[0], registers);
+    if (!err && way->registers)
+        err = limit(m, r.work.items[0], way->registers);
+    if (!err && way->beside && marked)
+        err = limit(m, r.work.items[0], way->beside);
     if (!err) {
         drop_items(m, &r, NULL);
         ptx_print(m, to);

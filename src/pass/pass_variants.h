@@ -17,10 +17,16 @@
 // Returns whether a pass of that name makes variants that can be in modules of their own.
 bool pass_variants_of(const char *pass);
 
+// How a variant is compiled.
+struct pass_variants_way {
+    unsigned registers;  // most that the kernel may use; 0: as many as its own directives allow
+    unsigned beside;     // the same, if its code is marked
+    bool cold;  // cold code is marked, if there is much of it: the compiler takes PTX 9.0 (pass_cold.h)
+};
+
 // Writes the text that holds one kernel of a text that the pass has made, and what the kernel calls, followed
-// by a NUL. registers: most that the kernel may use; 0: as many as its own directives allow. Returns 0,
-// -ENOENT if there is no such kernel, -EINVAL or -ENOMEM.
-int pass_variants_cut(struct str text, struct str kernel, unsigned registers, struct diag_sink *sink,
-                      struct out *to);
+// by a NUL. Returns 0, -ENOENT if there is no such kernel, -EINVAL or -ENOMEM.
+int pass_variants_cut(struct str text, struct str kernel, const struct pass_variants_way *way,
+                      struct diag_sink *sink, struct out *to);
 
 #endif

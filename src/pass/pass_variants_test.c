@@ -106,13 +106,14 @@ static void good_cut(void **state)
     struct pass_result *r = rewritten(TESTING_HEAD VARIABLES KERNEL("st.global.b32 [sums+4], %r0;\n") SECOND);
     struct testing_sink *t = testing_sink_new();
     struct out out;
+    const struct pass_variants_way plain = {.registers = 0};
     assert_int_equal(out_to_memory(&out), 0);
-    assert_int_equal(pass_variants_cut(r->text, STR(KCHECK_PREFIX "second"), 0, &t->sink, &out), 0);
+    assert_int_equal(pass_variants_cut(r->text, STR(KCHECK_PREFIX "second"), &plain, &t->sink, &out), 0);
     assert_non_null(strstr(out.buf, "entry " KCHECK_PREFIX "second("));
     assert_null(strstr(out.buf, KCHECK_PREFIX "k("));
     out_close(&out);
     assert_int_equal(out_to_memory(&out), 0);
-    assert_int_equal(pass_variants_cut(r->text, STR(KCHECK_PREFIX "third"), 0, &t->sink, &out), -ENOENT);
+    assert_int_equal(pass_variants_cut(r->text, STR(KCHECK_PREFIX "third"), &plain, &t->sink, &out), -ENOENT);
     out_close(&out);
     free(t);
     pass_result_free(r);
@@ -142,8 +143,8 @@ static void good_limit(void **state)
                  ".reg .b64 %rd0;\nld.param.b64 %rd0, [p];\nst.global.b32 [%rd0], 1;\nret;\n");
         struct pass_result *r = rewritten(text);
         assert_int_equal(out_to_memory(&out), 0);
-        assert_int_equal(
-            pass_variants_cut(r->text, STR(KCHECK_PREFIX "k"), rows[i].registers, &t->sink, &out), 0);
+        const struct pass_variants_way way = {.registers = rows[i].registers};
+        assert_int_equal(pass_variants_cut(r->text, STR(KCHECK_PREFIX "k"), &way, &t->sink, &out), 0);
         const char *at = strstr(out.buf, ".maxnreg");
         assert_int_equal(at != NULL, rows[i].expected != NULL);
         if (at) {

@@ -12,6 +12,7 @@
 #include "rewrite/rewrite_link.h"
 
 enum { MOST_WAIT = 60000, NAME = 4096 };
+enum { DRIVER_OF_9_0 = 13000 };  // the first that takes PTX 9.0
 
 static struct cache *cache;
 
@@ -118,17 +119,18 @@ static CUresult link_text(const struct rewrite_later *l, struct str text, unsign
     return r;
 }
 
-static bool compile(const struct rewrite_later *l, const char *name, unsigned registers,
-                    struct rewrite_variant *out, size_t *image, char *why, size_t size)
+static bool compile_way(const struct rewrite_later *l, const char *name, const struct pass_variants_way *way,
+                        struct rewrite_variant *out, size_t *image, char *why, size_t size)
 {
     struct first first = {.sink = {.emit = keep_first}};
     struct rewrite_jit jit;
     struct out text;
     int err = out_to_memory(&text);
     if (!err) {
-        err = pass_variants_cut(l->text, str_from(name), registers, &first.sink, &text);
+        err = pass_variants_cut(l->text, str_from(name), way, &first.sink, &text);
         if (!err) {
-            CUresult r = link_text(l, (struct str){text.buf, text.len - 1}, registers, &jit, out, image);
+            struct str cut = {text.buf, text.len - 1};
+            CUresult r = link_text(l, cut, way->registers, &jit, out, image);
             const char *result = r ? driver_result_name(r) : "";
             snprintf(why, size, "%s%s%s", result ? result : "an unknown error", r && jit.log[0] ? ": " : "",
                      r ? jit.log : "");
@@ -138,6 +140,19 @@ static bool compile(const struct rewrite_later *l, const char *name, unsigned re
     if (err)
         snprintf(why, size, "%s", first.text[0] ? first.text : strerror(-err));
     return out->image;
+}
+
+// What a compiler does not take with a newer version of PTX it may take as it was.
+static bool compile(const struct rewrite_later *l, const char *name, const struct rewrite_limits *limits,
+                    bool cold, struct rewrite_variant *out, size_t *image, char *why, size_t size)
+{
+    struct pass_variants_way way = {limits->registers, limits->beside, cold};
+    bool made = compile_way(l, name, &way, out, image, why, size);
+    if (made || !way.cold)
+        return made;
+    rewrite_variant_free(out);
+    way.cold = false;
+    return compile_way(l, name, &way, out, image, why, size);
 }
 
 static bool recall(const struct cache_key *key, struct rewrite_variant *out)
@@ -153,14 +168,14 @@ static bool recall(const struct cache_key *key, struct rewrite_variant *out)
 // What the entry is made of: the program's text, and the variant's name.
 struct content {
     struct rewrite_source_sum sum;
-    uint64_t registers;
+    struct rewrite_limits limits;
     char name[NAME];
 };
 
-bool rewrite_later_make(struct rewrite_later *l, const char *name, unsigned registers,
+bool rewrite_later_make(struct rewrite_later *l, const char *name, const struct rewrite_limits *limits,
                         struct rewrite_variant *out, char *why, size_t size)
 {
-    struct content content = {.sum = l->sum, .registers = registers};
+    struct content content = {.sum = l->sum, .limits = *limits};
     struct cache_claim claim;
     size_t image = 0;
     int driver = 0;
@@ -181,7 +196,7 @@ bool rewrite_later_make(struct rewrite_later *l, const char *name, unsigned regi
         cache_claim(cache, &key, MOST_WAIT, &claim);
     bool made = recall(&key, out);
     if (!made) {
-        made = compile(l, name, registers, out, &image, why, size);
+        made = compile(l, name, limits, driver >= DRIVER_OF_9_0, out, &image, why, size);
         if (made && cache && !cache_put(cache, &key, (struct str){out->image, image}, STR("variant\n")))
             guard_count(GUARD_CACHE_STORED);
     }

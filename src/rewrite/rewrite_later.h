@@ -31,10 +31,15 @@ struct rewrite_variant {
     struct cache_entry entry;
     bool cached;
 };
-// Compiles the variant of that name, or finds it in the cache. registers: most that it may use; 0: no limit.
+// How many registers a variant may use at most; 0: no limit.
+struct rewrite_limits {
+    unsigned registers;  // in any case
+    unsigned beside;     // if the compiler is told which of its code is cold (pass_cold.h)
+};
+// Compiles the variant of that name, or finds it in the cache.
 // One thread may call this for a module at a time. Returns false after a failure, and writes the reason.
 // rewrite_variant_free must follow.
-bool rewrite_later_make(struct rewrite_later *l, const char *name, unsigned registers,
+bool rewrite_later_make(struct rewrite_later *l, const char *name, const struct rewrite_limits *limits,
                         struct rewrite_variant *out, char *why, size_t size);
 void rewrite_variant_free(struct rewrite_variant *v);
 

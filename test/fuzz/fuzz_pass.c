@@ -48,7 +48,8 @@ static void cut(const struct pass_result *r)
         if (out_to_memory(&name) || out_to_memory(&out))
             abort();
         out_fmt(&name, KCHECK_PREFIX STR_FMT, STR_ARG(r->check->kernels[i].name));
-        int err = pass_variants_cut(r->text, (struct str){name.buf, name.len}, 32, &sink, &out);
+        const struct pass_variants_way way = {32, 24, i % 2 == 0};
+        int err = pass_variants_cut(r->text, (struct str){name.buf, name.len}, &way, &sink, &out);
         require(!err || err == -ENOMEM);
         struct ptx_module *m = err ? NULL : sound((struct str){out.buf, out.len - 1});
         require(err || m);
