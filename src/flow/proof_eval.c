@@ -69,7 +69,7 @@ static void start(struct proof_state *e, const struct proof *p, const struct pro
     memset(e->counters, 0xFF, p->head->ninsns * sizeof *e->counters);
     memset(e->bases, 0xFF, (size_t)p->head->nroots * 2 * sizeof *e->bases);
     memset(e->indices, 0xFF, sizeof e->indices);
-    e->s.budget = 2 * (1024 + p->head->ninsns);
+    e->s.budget = 4096 + p->head->ninsns;
     e->s.cases_budget = 256;
 }
 

@@ -179,7 +179,15 @@ static const struct row rows[] = {
      "shr.u32 %r7, %r6, 31; shr.s32 %r8, %r6, 3; add.s32 %r9, %r7, %r8; mul.lo.s32 %r10, %r9, 48;\n"
      "sub.s32 %r11, %r5, %r10; shl.b32 %r12, %r9, 7; and.b32 %r13, %r2, 31; shl.b32 %r13, %r13, 2;\n"
      "or.b32 %r14, %r12, %r13; shl.b32 %r15, %r11, 11; add.s32 %r16, %r14, %r15;\n" STORE("%r16"),
-     96, 64, 0, 0, 0, BOUNDED, 0, 393139},
+     96, 64, 0, 0, 0, BOUNDED, 0, 344051},
+    {"place in a tile and the tile's number",  // (32 * blockIdx.x + 4 * (tid & 7)) / 128 is blockIdx.x / 4
+     "shl.b32 %r3, %r0, 5; shl.b32 %r4, %r2, 2; and.b32 %r5, %r4, 28; or.b32 %r6, %r3, %r5;\n"
+     "shr.u32 %r7, %r6, 7; mul.lo.s32 %r8, %r7, 100; mad.lo.s32 %r9, %r0, -25, %r8;\n" STORE("%r9"),
+     64, 32, 0, 0, 0, BOUNDED, -300, 3},
+    {"larger place in a tile and the tile's number",  // 4 * (tid & 15) may be in the next one
+     "shl.b32 %r3, %r0, 5; shl.b32 %r4, %r2, 2; and.b32 %r5, %r4, 60; add.s32 %r6, %r3, %r5;\n"
+     "shr.u32 %r7, %r6, 7; mul.lo.s32 %r8, %r7, 100; mad.lo.s32 %r9, %r0, -25, %r8;\n" STORE("%r9"),
+     64, 32, 0, 0, 0, BOUNDED, -300, 103},
     {"remainder of 16 bits",
      "and.b32 %r3, %r2, 255; cvt.u16.u32 %h1, %r3; mul.lo.s16 %h2, %h1, 171; shr.u16 %h3, %h2, 13;\n"
      "mul.lo.s16 %h4, %h3, 48; sub.s16 %h5, %h1, %h4; cvt.u32.u16 %r5, %h5;\n" STORE_U("%r5"),

@@ -346,6 +346,31 @@ static bool quotient_by_magic(struct proof_state *e, struct affine f, int64_t d,
     return true;
 }
 
+// floor((g*y + r) / (g*n)) == floor(y / n) for 0 <= r < g, where y is a thread or block index times a number: of
+// a place in a block's tile and the tile's number only the latter counts. Returns false if f is none such.
+static bool quotient_of_index(struct proof_state *e, struct affine f, int64_t d, struct affine *out)
+{
+    enum { MOST_TRIES = 2 };
+    unsigned tries = 0;
+    for (uint32_t i = 0; i < f.n && f.n > 1 && tries < MOST_TRIES; i++) {
+        struct affine_term t = e->s.terms[f.first + i];
+        uint64_t g = affine_gcd((uint64_t)d, t.coef < 0 ? -(uint64_t)t.coef : (uint64_t)t.coef);
+        struct affine index, small, y;
+        if (g < 2 || !e->s.syms[t.sym].thread || t.coef == INT64_MIN)
+            continue;
+        index = affine_of_sym(&e->s, t.sym);
+        if (!affine_sum(&e->s, 1, f, -t.coef, index, &small))
+            continue;
+        tries++;
+        struct affine_range r = bound(e, small);
+        if (r.lo >= 0 && r.hi < (affine_wide)g && affine_scale(&e->s, index, t.coef / (int64_t)g, 0, &y)) {
+            *out = quotient(e, y, d / (int64_t)g);
+            return true;
+        }
+    }
+    return false;
+}
+
 // floor(rest / d), where rest has no multiples of d.
 static struct affine quotient_of_rest(struct proof_state *e, struct affine rest, int64_t d)
 {
@@ -365,7 +390,7 @@ static struct affine quotient_of_rest(struct proof_state *e, struct affine rest,
     if (g > 1 && g < (uint64_t)d && divide_exactly(e, rest, (int64_t)g, &part))
         return quotient(e, part, d / (int64_t)g);
     struct affine q;
-    if (quotient_by_magic(e, rest, d, &q))
+    if (quotient_by_magic(e, rest, d, &q) || quotient_of_index(e, rest, d, &q))
         return q;
     q = quotient_symbol(e, rest, d, AFFINE_FLOOR);
     tie_cases(e, q, rest, d);
