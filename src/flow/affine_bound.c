@@ -5,7 +5,7 @@
 #include "flow/affine.h"
 
 // BUDGET: combinations of facts that are tried for one end of one form.
-enum { MOST_CANDIDATES = 32, MOST_DEPTH = 3, BUDGET = 40 };
+enum { MOST_CANDIDATES = 32, MOST_DEPTH = 3, MOST_STEPS = 6, BUDGET = 40 };
 
 // No bound. Sums beyond MOST_SUM count as unbounded too, so that nothing overflows: a product of two
 // numbers of 64 bits is below 2^126, and a sum of MOST_SUM and such a product fits.
@@ -131,6 +131,40 @@ static affine_wide search_upper(struct search *w, const struct combination *e, u
     return best;
 }
 
+// Replaces *e by its combination with a fact that has the lowest upper end, if that is below *best, which it
+// becomes. Returns false if there is none.
+static bool descend(struct search *w, struct combination *e, affine_wide *best)
+{
+    const struct affine_state *s = w->s;
+    struct combination next, least;
+    bool found = false;
+    for (uint32_t i = 0; i < e->n; i++) {
+        uint64_t bit = 1ULL << (e->terms[i].sym & 63);
+        for (uint32_t k = 0; k < w->n; k++) {
+            struct affine f = s->facts[w->candidates[k]].form;
+            int64_t g = w->symbols[k] & bit ? coefficient(s, f, e->terms[i].sym) : 0;
+            if (!g || (g > 0) == (e->terms[i].coef > 0))
+                continue;
+            if (!w->budget || !w->s->budget)
+                break;
+            w->budget--;
+            w->s->budget--;
+            if (!combine(s, e, i, f, g, &next))
+                continue;
+            affine_wide got = box_upper(s, next.c, next.terms, next.n, w->hard);
+            got = got != INFINITE && next.scale > 1 ? floor_div(got, next.scale) : got;
+            if (got >= *best)
+                continue;
+            *best = got;
+            least = next;
+            found = true;
+        }
+    }
+    if (found)
+        *e = least;
+    return found;
+}
+
 static uint64_t symbols_of(const struct affine_state *s, struct affine f)
 {
     uint64_t bits = 0;
@@ -240,15 +274,22 @@ static bool is_attained(const struct search *w, const struct combination *e)
 }
 
 // The upper bound of e: that of the ranges, of one fact, or of several, the first that is known to be best.
+// What several facts say together is found most often by the one that says most, then the next.
 static affine_wide best_upper(struct search *w, const struct combination *e)
 {
     affine_wide x = box_upper(w->s, e->c, e->terms, e->n, w->hard);
+    struct combination lower = *e;
     if (x == INFINITE ? is_hopeless(w, e) : is_attained(w, e))
         return x;
     w->budget = BUDGET;
-    x = search_upper(w, e, 1);
-    // A soft end only has to be true: one fact is tried for it.
-    if (!w->hard || (x != INFINITE && affine_attains(w->s, e->terms, e->n, x, w->candidates, w->n)))
+    for (unsigned step = 0; step < MOST_STEPS && descend(w, &lower, &x); step++) {
+        // A soft end only has to be true: one fact is tried for it.
+        if (!w->hard)
+            return x;
+        if (affine_attains(w->s, e->terms, e->n, x, w->candidates, w->n))
+            return x;
+    }
+    if (!w->hard)
         return x;
     w->budget = BUDGET;
     affine_wide y = search_upper(w, e, MOST_DEPTH);

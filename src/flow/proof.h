@@ -22,7 +22,7 @@
 #include "base/str.h"
 
 #define PROOF_NONE UINT32_MAX
-enum { PROOF_VERSION = 6 };
+enum { PROOF_VERSION = 7 };
 
 enum proof_op {
 #define PROOF(id, operands, result) PROOF_##id,
@@ -54,7 +54,8 @@ enum proof_launch_value {
 enum { GROWS_LE = 1, GROWS_NEW = 2 };
 
 // The ways around of a STAYS: one flips bits of `imm`, one subtracts the value from `imm`. Others make it a
-// number from 0 to `imm` whatever it was, or keep it.
+// number from 0 to `imm` whatever it was, or keep it. Only subtraction sets bits that neither the value before
+// the loop nor `c` has.
 enum { STAYS_XOR = 1, STAYS_SUB = 2 };
 
 // How a TURNS reads the value, and NE: whether it compares with imm + 1 for equality, by steps of 1.

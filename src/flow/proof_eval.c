@@ -45,6 +45,7 @@ static size_t lay_out(struct proof_state *e, const struct proof *p, char *base)
     e->s.facts = take(base, &at, e->s.most_facts, sizeof *e->s.facts);
     e->s.blocks = take(base, &at, h->nblocks, sizeof *e->s.blocks);
     e->forms = take(base, &at, h->ninsns, sizeof *e->forms);
+    e->bits = take(base, &at, h->ninsns, sizeof *e->bits);
     e->truth = take(base, &at, h->ninsns, sizeof *e->truth);
     e->counters = take(base, &at, h->ninsns, sizeof *e->counters);
     e->edges = take(base, &at, h->nedges, sizeof *e->edges);
@@ -63,11 +64,12 @@ static void start(struct proof_state *e, const struct proof *p, const struct pro
     *e = (struct proof_state){.p = p, .l = l};
     lay_out(e, p, work);
     memset(e->forms, 0, p->head->ninsns * sizeof *e->forms);
+    memset(e->bits, 0xFF, p->head->ninsns * sizeof *e->bits);
     memset(e->truth, PROOF_DEAD, p->head->ninsns);
     memset(e->counters, 0xFF, p->head->ninsns * sizeof *e->counters);
     memset(e->bases, 0xFF, (size_t)p->head->nroots * 2 * sizeof *e->bases);
     memset(e->indices, 0xFF, sizeof e->indices);
-    e->s.budget = 1024 + p->head->ninsns;
+    e->s.budget = 4096 + p->head->ninsns;
     e->s.cases_budget = 256;
 }
 
@@ -390,6 +392,7 @@ static void compute(struct proof_state *e, uint32_t at, const struct proof_insn 
         s->nterms = terms + f.n;
     }
     e->forms[at] = f;
+    e->bits[at] = proof_bits(e, at, block);
 }
 
 static void walk(struct proof_state *e, struct proof_bound *out)

@@ -87,6 +87,17 @@
           "@%p2 bra L;\n"
 #define WIDENED_START "mov.u32 %r3, %i; cvt.s64.s32 %d3, %r3; setp.ge.s64 %p1, %d3, %s; @%p1 bra END;"
 
+// A copy of element %i to shared memory; %p1: it is below %n.
+#define COPY(condition, operand)                                                                             \
+    "setp.lt.s32 %p1, %i, %n; mul.wide.s32 %d8, %i, 4; add.s64 %d9, %a, %d8; mov.u32 %r4, tile;\n" condition \
+    " cp.async.ca.shared.global [%r4], [%d9], 4, " operand ";\n"
+
+// Bits of the thread's index, moved and flipped, as for a tile in shared memory whose rows are turned.
+#define TURNED(flipped)                                                                            \
+    "and.b32 %r3, %r2, 1; neg.s32 %r4, %r3; and.b32 %r5, %r4, " flipped "; shl.b32 %r6, %r2, 3;\n" \
+    "and.b32 %r7, %r6, 112; shl.b32 %r8, %r2, 4; and.b32 %r9, %r8, 768; or.b32 %r10, %r7, %r9;\n"  \
+    "xor.b32 %r11, %r10, %r5;\n" STORE_U("%r11")
+
 struct row {
     const char *name, *body;
     uint32_t grid, block;
@@ -148,6 +159,39 @@ static const struct row rows[] = {
     {"stage that wraps around before it is compared",
      STAGE("%n", "add.s32 %r13, %r10, 1; setp.gt.s32 %p1, %r13, 2; selp.b32 %r10, 0, %r13, %p1;"), 1, 32,
      INT32_MAX, 0, 0, UNKNOWN(CARRIED)},
+    {"stage that is set, and the bits below it",
+     "mov.u32 %r10, 0; mov.u32 %r12, 0;\nLOOP: or.b32 %r13, %r10, %r2;\n" STORE(
+         "%r13") "mov.u32 %r10, 512; add.s32 %r12, %r12, 1; setp.lt.s32 %p3, %r12, %n; @%p3 bra LOOP;\n",
+     1, 256, 9, 0, 0, BOUNDED, 0, 3071},
+    {"stage that is subtracted, and bits below it",
+     "mov.u32 %r10, 0; mov.u32 %r12, 0;\nLOOP: or.b32 %r13, %r10, %r2;\n" STORE(
+         "%r13") "sub.s32 %r10, 512, %r10; add.s32 %r12, %r12, 1; setp.lt.s32 %p3, %r12, %n; @%p3 bra "
+                 "LOOP;\n",
+     1, 256, 9, 0, 0, BOUNDED, 0, 4095},
+    {"bits of a tile whose rows are turned", TURNED("1088"), 1, 64, 0, 0, 0, BOUNDED, 0, 0x770 * 4 + 3},
+    {"bits of a tile, another one turned", TURNED("1216"), 1, 64, 0, 0, 0, BOUNDED, 0, 0x7F0 * 4 + 3},
+    {"bits at their places",  // 16 * (tid & 7) + 4 * (tid & 32) + 256 * (tid >> 3 & 3)
+     "and.b32 %r3, %r2, 32; and.b32 %r4, %r2, 7; shl.b32 %r5, %r2, 5; and.b32 %r6, %r5, 768; shl.b32 %r7, "
+     "%r4, 4;\nshl.b32 %r8, %r3, 2; or.b32 %r9, %r7, %r8; or.b32 %r10, %r9, %r6;\n" STORE("%r10"),
+     1, 64, 0, 0, 0, BOUNDED, 0, 4035},
+    {"remainder and quotient at other places",  // x % 48 * 2048 + x / 48 * 128 + 4 * (tid & 31)
+     "shl.b32 %r3, %r0, 3; shr.u32 %r4, %r2, 5; or.b32 %r5, %r3, %r4; mul.hi.s32 %r6, %r5, 715827883;\n"
+     "shr.u32 %r7, %r6, 31; shr.s32 %r8, %r6, 3; add.s32 %r9, %r7, %r8; mul.lo.s32 %r10, %r9, 48;\n"
+     "sub.s32 %r11, %r5, %r10; shl.b32 %r12, %r9, 7; and.b32 %r13, %r2, 31; shl.b32 %r13, %r13, 2;\n"
+     "or.b32 %r14, %r12, %r13; shl.b32 %r15, %r11, 11; add.s32 %r16, %r14, %r15;\n" STORE("%r16"),
+     96, 64, 0, 0, 0, BOUNDED, 0, 344051},
+    {"place in a tile and the tile's number",  // (32 * blockIdx.x + 4 * (tid & 7)) / 128 is blockIdx.x / 4
+     "shl.b32 %r3, %r0, 5; shl.b32 %r4, %r2, 2; and.b32 %r5, %r4, 28; or.b32 %r6, %r3, %r5;\n"
+     "shr.u32 %r7, %r6, 7; mul.lo.s32 %r8, %r7, 100; mad.lo.s32 %r9, %r0, -25, %r8;\n" STORE("%r9"),
+     64, 32, 0, 0, 0, BOUNDED, -300, 3},
+    {"larger place in a tile and the tile's number",  // 4 * (tid & 15) may be in the next one
+     "shl.b32 %r3, %r0, 5; shl.b32 %r4, %r2, 2; and.b32 %r5, %r4, 60; add.s32 %r6, %r3, %r5;\n"
+     "shr.u32 %r7, %r6, 7; mul.lo.s32 %r8, %r7, 100; mad.lo.s32 %r9, %r0, -25, %r8;\n" STORE("%r9"),
+     64, 32, 0, 0, 0, BOUNDED, -300, 103},
+    {"remainder of 16 bits",
+     "and.b32 %r3, %r2, 255; cvt.u16.u32 %h1, %r3; mul.lo.s16 %h2, %h1, 171; shr.u16 %h3, %h2, 13;\n"
+     "mul.lo.s16 %h4, %h3, 48; sub.s16 %h5, %h1, %h4; cvt.u32.u16 %r5, %h5;\n" STORE_U("%r5"),
+     1, 256, 0, 0, 0, BOUNDED, 0, 191},
     {"smaller one of two, divided",  // at most 255 / 4, and at least 0 / 4
      "min.s32 %r3, %i, %n; shr.s32 %r4, %r3, 2; setp.lt.s32 %p1, %r3, 0; @%p1 bra END;\n" STORE("%r4"), 4,
      256, 255, 0, 0, BOUNDED, 0, 255},
@@ -263,6 +307,15 @@ static const struct row rows[] = {
     {"bulk copy of so many bytes",
      "mov.u32 %r4, tile; cp.async.bulk.global.shared::cta.bulk_group [%a], [%r4], %n;\n", 1, 32, 256, 0, 0,
      BOUNDED, 0, 255},
+    {"copy of no bytes where a guard does not hold", COPY("selp.b32 %r3, 4, 0, %p1;", "%r3"), 4, 256, 1000, 0,
+     0, BOUNDED, 0, 3999},
+    {"copy of no bytes where a guard holds", COPY("selp.b32 %r3, 0, 4, %p1;", "%r3"), 4, 256, 1000, 0, 0,
+     BOUNDED, 4000, 4095},
+    {"copy of some bytes where a guard does not hold", COPY("selp.b32 %r3, 4, 2, %p1;", "%r3"), 4, 256, 1000,
+     0, 0, BOUNDED, 0, 4095},
+    {"copy unless a guard holds", COPY("not.pred %p2, %p1;", "%p2"), 4, 256, 1000, 0, 0, BOUNDED, 0, 3999},
+    {"copy under two guards", COPY("setp.lt.s32 %p3, %i, 7; selp.b32 %r3, 4, 0, %p1; @!%p3", "%r3"), 4, 256,
+     1000, 0, 0, BOUNDED, 28, 3999},
     {"vector",
      "mul.wide.s32 %d8, %i, 16; add.s64 %d9, %a, %d8; st.global.v4.u32 [%d9], {%r1, %r1, %r1, %r1};\n", 1, 32,
      0, 0, 0, BOUNDED, 0, 511},

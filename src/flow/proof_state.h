@@ -3,6 +3,7 @@
 //
 //   proof_eval.c   lays out memory, walks the instructions, answers for accesses
 //   proof_value.c  what instructions do to forms
+//   proof_bits.c   which bits of a value may be set
 //   proof_fact.c   predicates, and the facts that follow from them
 //   proof_join.c   values where blocks meet; counters of loops
 #ifndef MOAT_FLOW_PROOF_STATE_H
@@ -22,6 +23,7 @@ struct proof_state {
     const struct proof *p;
     const struct proof_launch *l;
     struct affine *forms;  // by instruction; of a COMPARE: left side minus right side
+    uint64_t *bits;        // by instruction: those that its form may have, see proof_bits
     uint8_t *truth;        // by instruction: enum proof_truth; PROOF_DEAD if it was not executed
     struct proof_edge_state *edges;
     uint32_t *counters;   // by instruction: symbol of a LOOP, PROOF_NONE if it never comes to a second round
@@ -46,6 +48,15 @@ struct affine proof_within(struct proof_state *e, struct affine_range r);
 bool proof_fits(affine_wide v);  // in 64 bits
 
 struct affine proof_value(struct proof_state *e, const struct proof_insn *i);
+// Returns the bits that the form of an instruction may have, which is then not negative and below 2^62; or
+// PROOF_ANY_BITS.
+#define PROOF_ANY_BITS UINT64_MAX
+// Returns whether a form with these bits is a number below 2^width.
+static inline bool proof_bits_below(uint64_t bits, unsigned width)
+{
+    return bits >> 62 == 0 && (width >= 62 || bits >> width == 0);
+}
+uint64_t proof_bits(const struct proof_state *e, uint32_t at, const struct proof_insn *block);
 struct affine proof_extend(struct proof_state *e, struct affine f, unsigned bits, bool sign);
 uint16_t proof_add_roots(uint16_t a, uint16_t b);
 

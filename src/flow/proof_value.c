@@ -200,6 +200,52 @@ static bool split(struct proof_state *e, struct affine f, int64_t d, struct affi
     return true;
 }
 
+// Adds d*q <= f + below, and f <= d*q + d - 1.
+static void add_quotient_facts(struct affine_state *s, struct affine f, int64_t d, int64_t below,
+                               struct affine q, uint32_t *facts)
+{
+    struct affine low, high;
+    if (affine_sum(s, 1, f, -d, q, &low) && affine_scale(s, low, 1, below, &low))
+        affine_fact(s, low, facts);
+    if (affine_sum(s, -1, f, d, q, &high) && affine_scale(s, high, 1, d - 1, &high))
+        affine_fact(s, high, facts);
+}
+
+// If *f is a quotient, rounded down, plus a number, stores what is divided and multiplies *by by the divisor:
+// floor((floor(x / a) + c) / b) == floor((x + a * c) / (a * b)).
+static bool inside_quotient(struct affine_state *s, struct affine *f, int64_t *by)
+{
+    const struct affine_term *t = &s->terms[f->first];
+    const struct affine_sym *x = f->n == 1 ? &s->syms[t->sym] : NULL;
+    int64_t plus, product;
+    if (!x || t->coef != 1 || x->kind != AFFINE_FLOOR || __builtin_mul_overflow(f->c, x->by, &plus) ||
+        __builtin_mul_overflow(*by, x->by, &product) || !affine_scale(s, x->of, 1, plus, f))
+        return false;
+    *by = product;
+    return true;
+}
+
+// Ties the quotient q of f by d to those of f by the greatest divisor of d and by the least multiple: floor(f
+// / (d * m)) == floor(floor(f / d) / m). What f itself has to do with both gives the same without rounding.
+static void tie_quotients(struct affine_state *s, struct affine f, int64_t d, struct affine q,
+                          uint32_t *facts)
+{
+    uint32_t finer = PROOF_NONE, coarser = PROOF_NONE;
+    for (uint32_t i = 0; i < s->nsyms; i++) {
+        const struct affine_sym *x = &s->syms[i];
+        if (x->kind != AFFINE_FLOOR || x->by == d || !affine_same(s, x->of, f))
+            continue;
+        if (d % x->by == 0 && (finer == PROOF_NONE || x->by > s->syms[finer].by))
+            finer = i;
+        if (x->by % d == 0 && (coarser == PROOF_NONE || x->by < s->syms[coarser].by))
+            coarser = i;
+    }
+    if (finer != PROOF_NONE)
+        add_quotient_facts(s, affine_of_sym(s, finer), d / s->syms[finer].by, 0, q, facts);
+    if (coarser != PROOF_NONE)
+        add_quotient_facts(s, q, s->syms[coarser].by / d, 0, affine_of_sym(s, coarser), facts);
+}
+
 // The symbol f / d, rounded as its kind says, with the facts that tie it to f.
 static struct affine quotient_symbol(struct proof_state *e, struct affine f, int64_t d, uint8_t kind)
 {
@@ -229,16 +275,22 @@ static struct affine quotient_symbol(struct proof_state *e, struct affine f, int
         x.soft = all.soft;
         x.reason = all.reason;
     }
-    struct affine q = affine_new(s, x), low, high;
+    struct affine q = affine_new(s, x);
     if (s->full)
         return q;
     uint32_t facts = PROOF_NONE, sym = s->nsyms - 1;
-    int64_t below = kind == AFFINE_FLOOR ? 0 : d - 1;
-    // d*q <= f + below, and f <= d*q + d - 1.
-    if (affine_sum(s, 1, f, -d, q, &low) && affine_scale(s, low, 1, below, &low))
-        affine_fact(s, low, &facts);
-    if (affine_sum(s, -1, f, d, q, &high) && affine_scale(s, high, 1, d - 1, &high))
-        affine_fact(s, high, &facts);
+    add_quotient_facts(s, f, d, kind == AFFINE_FLOOR ? 0 : d - 1, q, &facts);
+    // What a quotient's quotient is says in one fact what it takes two of both to say.
+    struct affine inner = f;
+    int64_t by = d;
+    while (kind == AFFINE_FLOOR && inside_quotient(s, &inner, &by)) {
+        f = inner;
+        d = by;
+    }
+    if (d != x.by)
+        add_quotient_facts(s, f, d, 0, q, &facts);
+    if (kind == AFFINE_FLOOR)
+        tie_quotients(s, x.of, x.by, q, &facts);
     s->syms[sym].facts = facts;
     return q;
 }
@@ -276,6 +328,49 @@ static void tie_cases(struct proof_state *e, struct affine q, struct affine f, i
     fact_here(e, 1, z, -1, q);
 }
 
+// A multiplication in place of a division: with n = ceil(d / g) and over = g*n - d, floor(g*x / d) ==
+// floor(x / n) for 0 <= x if over * x < d, since x/n + x*over/(n*d) stays below the next integer. Returns
+// false if f is no such product.
+static bool quotient_by_magic(struct proof_state *e, struct affine f, int64_t d, struct affine *out)
+{
+    struct affine part;
+    uint64_t g = d >= 1 << 8 ? affine_content(&e->s, f, 0) : 0;
+    if (g < 2 || g >= (uint64_t)d || f.c % (int64_t)g != 0 || !divide_exactly(e, f, (int64_t)g, &part))
+        return false;
+    struct affine_range x = bound(e, part);
+    int64_t n = (int64_t)(((uint64_t)d + g - 1) / g);
+    affine_wide over = (affine_wide)g * n - d;
+    if (x.lo < 0 || !proof_fits(x.hi) || over * x.hi >= d)
+        return false;
+    *out = quotient(e, part, n);
+    return true;
+}
+
+// floor((g*y + r) / (g*n)) == floor(y / n) for 0 <= r < g, where y is a thread or block index times a number: of
+// a place in a block's tile and the tile's number only the latter counts. Returns false if f is none such.
+static bool quotient_of_index(struct proof_state *e, struct affine f, int64_t d, struct affine *out)
+{
+    enum { MOST_TRIES = 2 };
+    unsigned tries = 0;
+    for (uint32_t i = 0; i < f.n && f.n > 1 && tries < MOST_TRIES; i++) {
+        struct affine_term t = e->s.terms[f.first + i];
+        uint64_t g = affine_gcd((uint64_t)d, t.coef < 0 ? -(uint64_t)t.coef : (uint64_t)t.coef);
+        struct affine index, small, y;
+        if (g < 2 || !e->s.syms[t.sym].thread || t.coef == INT64_MIN)
+            continue;
+        index = affine_of_sym(&e->s, t.sym);
+        if (!affine_sum(&e->s, 1, f, -t.coef, index, &small))
+            continue;
+        tries++;
+        struct affine_range r = bound(e, small);
+        if (r.lo >= 0 && r.hi < (affine_wide)g && affine_scale(&e->s, index, t.coef / (int64_t)g, 0, &y)) {
+            *out = quotient(e, y, d / (int64_t)g);
+            return true;
+        }
+    }
+    return false;
+}
+
 // floor(rest / d), where rest has no multiples of d.
 static struct affine quotient_of_rest(struct proof_state *e, struct affine rest, int64_t d)
 {
@@ -294,18 +389,10 @@ static struct affine quotient_of_rest(struct proof_state *e, struct affine rest,
     uint64_t g = affine_content(&e->s, rest, (uint64_t)d);
     if (g > 1 && g < (uint64_t)d && divide_exactly(e, rest, (int64_t)g, &part))
         return quotient(e, part, d / (int64_t)g);
-    // A multiplication in place of a division: with n = ceil(d / g) and over = g*n - d, floor(g*x / d) ==
-    // floor(x / n) for 0 <= x if over * x < d, since x/n + x*over/(n*d) stays below the next integer.
-    g = affine_content(&e->s, rest, 0);
-    if (d >= 1 << 16 && g > 1 && g < (uint64_t)d && rest.c % (int64_t)g == 0 &&
-        divide_exactly(e, rest, (int64_t)g, &part)) {
-        struct affine_range x = bound(e, part);
-        int64_t n = (int64_t)(((uint64_t)d + g - 1) / g);
-        affine_wide over = (affine_wide)g * n - d;
-        if (x.lo >= 0 && proof_fits(x.hi) && over * x.hi < d)
-            return quotient(e, part, n);
-    }
-    struct affine q = quotient_symbol(e, rest, d, AFFINE_FLOOR);
+    struct affine q;
+    if (quotient_by_magic(e, rest, d, &q) || quotient_of_index(e, rest, d, &q))
+        return q;
+    q = quotient_symbol(e, rest, d, AFFINE_FLOOR);
     tie_cases(e, q, rest, d);
     return q;
 }
@@ -313,9 +400,12 @@ static struct affine quotient_of_rest(struct proof_state *e, struct affine rest,
 // floor(f / d) for d > 0
 static struct affine quotient(struct proof_state *e, struct affine f, int64_t d)
 {
-    struct affine whole, rest;
+    struct affine whole, rest, q;
     if (d == 1)
         return f;
+    // Before multiples of d are split off, which may be parts of all of the product's terms.
+    if (quotient_by_magic(e, f, d, &q))
+        return q;
     if (!split(e, f, d, &whole, &rest))
         return proof_opaque(e, 0, true, PROOF_WHY_WRAPS);
     return add(e, whole, 1, quotient_of_rest(e, rest, d));
@@ -505,67 +595,124 @@ static affine_wide all_ones(affine_wide v)
     return m;
 }
 
-static struct affine logic(struct proof_state *e, unsigned op, struct affine a, struct affine b,
-                           unsigned bits);
+// What and, or and xor are applied to: two forms, the bits that each may have, and the width.
+struct logic {
+    unsigned op, bits;
+    struct affine a, b;
+    uint64_t of_a, of_b;
+};
+
+static struct affine logic(struct proof_state *e, struct logic l);
 
 // Multiples of 2^z: (2^z * a) xor (2^z * b) == 2^z * (a xor b), where a and b have z bits less.
-static bool flips_multiples(struct proof_state *e, unsigned op, struct affine a, struct affine b,
-                            unsigned bits, struct affine *out)
+static bool flips_multiples(struct proof_state *e, struct logic l, struct affine *out)
 {
-    struct affine part;
-    if (op != PROOF_XOR || !affine_is_const(b) || b.c <= 0)
+    if (l.op != PROOF_XOR || !affine_is_const(l.b) || l.b.c <= 0)
         return false;
-    unsigned za = zeros(e, a), zb = (unsigned)__builtin_ctzll((uint64_t)b.c), z = za < zb ? za : zb;
-    if (!z || z >= bits || z > 31 || !divide_exactly(e, a, 1LL << z, &part))
+    unsigned za = zeros(e, l.a), zb = (unsigned)__builtin_ctzll((uint64_t)l.b.c), z = za < zb ? za : zb;
+    if (!z || z >= l.bits || z > 31 || !divide_exactly(e, l.a, 1LL << z, &l.a))
         return false;
-    *out = product(e, affine_const(1LL << z), logic(e, op, part, affine_const(b.c >> z), bits - z));
+    l.b = affine_const(l.b.c >> z);
+    l.bits -= z;
+    l.of_a = l.of_a == PROOF_ANY_BITS ? l.of_a : l.of_a >> z;
+    l.of_b = l.of_b == PROOF_ANY_BITS ? l.of_b : l.of_b >> z;
+    *out = product(e, affine_const(1LL << z), logic(e, l));
     return true;
 }
 
-static struct affine logic(struct proof_state *e, unsigned op, struct affine a, struct affine b,
-                           unsigned bits)
+// a and b, neither of which is a number: at most the smaller one.
+static struct affine and_forms(struct proof_state *e, const struct logic *l)
 {
     struct affine_range x, y;
-    struct affine r, s;
-    if (affine_is_const(a) && affine_is_const(b))
-        return affine_const(op == PROOF_AND ? a.c & b.c : op == PROOF_OR ? a.c | b.c : a.c ^ b.c);
-    if (affine_is_const(a)) {
-        struct affine t = a;
-        a = b;
-        b = t;
-    }
-    if (affine_is_const(b) && op == PROOF_AND)
-        return and_mask(e, a, mask_of(b.c, bits), bits);
-    if (affine_is_const(b) && op == PROOF_XOR && mask_of(b.c, bits) == mask_of(-1, bits))
-        return add(e, affine_const(-1), -1, a);
-    if (affine_is_const(b) && b.c == 0)
-        return a;
-    a.root = b.root = 0;
-    if (flips_multiples(e, op, a, b, bits, &r))
-        return r;
-    if (op != PROOF_AND && (disjoint(e, a, b) || disjoint(e, b, a)))
-        return add(e, a, 1, b);
-    bool nx = natural(e, a, bits, &x), ny = natural(e, b, bits, &y);
-    if (op == PROOF_AND && ((nx && !x.soft) || (ny && !y.soft))) {
-        bool first = !(ny && !y.soft) || (nx && !x.soft && x.hi < y.hi);
-        r = proof_within(e, (struct affine_range){.lo = 0, .hi = first ? x.hi : y.hi});
-        if (nx)
-            tie(e, r, 1, -1, a, 0);
-        if (ny)
-            tie(e, r, 1, -1, b, 0);
-        if (nx && !x.soft && affine_scale(&e->s, b, 1, 1, &s))
-            tie_rest(e, r, a, x.hi, s);
-        if (ny && !y.soft && affine_scale(&e->s, a, 1, 1, &s))
-            tie_rest(e, r, b, y.hi, s);
-        return r;
-    }
-    if (!nx || !ny || x.soft || y.soft)
-        return proof_opaque(e, bits, false, x.reason ? x.reason : y.reason ? y.reason : PROOF_WHY_BITS);
-    affine_wide ones = all_ones(x.hi > y.hi ? x.hi : y.hi);
-    if (op == PROOF_XOR && affine_is_const(b) && b.c == ones)
-        return add(e, b, -1, a);
-    affine_wide lo = op == PROOF_XOR ? 0 : x.lo > y.lo ? x.lo : y.lo;
+    struct affine r, s, a = l->a, b = l->b;
+    bool nx = natural(e, a, l->bits, &x), ny = natural(e, b, l->bits, &y);
+    if (!(nx && !x.soft) && !(ny && !y.soft))
+        return proof_opaque(e, l->bits, false, x.reason ? x.reason : y.reason ? y.reason : PROOF_WHY_BITS);
+    bool first = !(ny && !y.soft) || (nx && !x.soft && x.hi < y.hi);
+    r = proof_within(e, (struct affine_range){.lo = 0, .hi = first ? x.hi : y.hi});
+    if (nx)
+        tie(e, r, 1, -1, a, 0);
+    if (ny)
+        tie(e, r, 1, -1, b, 0);
+    if (nx && !x.soft && affine_scale(&e->s, b, 1, 1, &s))
+        tie_rest(e, r, a, x.hi, s);
+    if (ny && !y.soft && affine_scale(&e->s, a, 1, 1, &s))
+        tie_rest(e, r, b, y.hi, s);
+    return r;
+}
+
+// a or b, a xor b, whose bits are not disjoint: no bit is set that both lack.
+static struct affine or_forms(struct proof_state *e, const struct logic *l)
+{
+    struct affine_range x, y;
+    bool plain = proof_bits_below(l->of_a, l->bits - 1) && proof_bits_below(l->of_b, l->bits - 1);
+    bool nx = natural(e, l->a, l->bits, &x), ny = natural(e, l->b, l->bits, &y);
+    bool ranges = nx && ny && !x.soft && !y.soft;
+    if (!plain && !ranges)
+        return proof_opaque(e, l->bits, false, x.reason ? x.reason : y.reason ? y.reason : PROOF_WHY_BITS);
+    affine_wide ones = ranges ? all_ones(x.hi > y.hi ? x.hi : y.hi) : (affine_wide)(l->of_a | l->of_b);
+    if (ranges && l->op == PROOF_XOR && affine_is_const(l->b) && l->b.c == ones)
+        return add(e, l->b, -1, l->a);
+    if (plain && (affine_wide)(l->of_a | l->of_b) < ones)
+        ones = (affine_wide)(l->of_a | l->of_b);
+    affine_wide lo = l->op == PROOF_XOR || !ranges ? 0 : x.lo > y.lo ? x.lo : y.lo;
     return proof_within(e, (struct affine_range){.lo = lo, .hi = ones});
+}
+
+// a and a number. A mask that takes all bits that may be set, or none of them, is none.
+static struct affine and_number(struct proof_state *e, const struct logic *l)
+{
+    uint64_t mask = mask_of(l->b.c, l->bits);
+    bool plain = !l->a.root && proof_bits_below(l->of_a, l->bits - 1);
+    if (plain && !(l->of_a & ~mask))
+        return l->a;
+    // Bits that are not set anyway are left in a mask without holes: others would have to be taken off.
+    uint64_t up = mask ? mask + (mask & -mask) : 0;
+    bool holes = up & mask;
+    return and_mask(e, l->a, plain && holes ? mask & l->of_a : mask, l->bits);
+}
+
+// Keeps what the bits of a sum say of it, if its symbols do not say that: they may be parts of one another.
+static void keep_bits(struct proof_state *e, struct affine f, uint64_t bits)
+{
+    struct affine_range r = affine_box(&e->s, f);
+    affine_wide most = (affine_wide)bits;
+    if (f.n > 2 && (r.lo < 0 || r.hi > most))
+        r = bound(e, f);
+    if (f.n > 2 && r.lo < 0)
+        fact_here(e, 1, f, 0, f);
+    if (f.n > 2 && r.hi > most)
+        fact_here(e, -1, f, 1, affine_const((int64_t)bits));
+}
+
+static struct affine logic(struct proof_state *e, struct logic l)
+{
+    struct affine r;
+    bool is_and = l.op == PROOF_AND;
+    if (affine_is_const(l.a) && affine_is_const(l.b))
+        return affine_const(is_and ? l.a.c & l.b.c : l.op == PROOF_OR ? l.a.c | l.b.c : l.a.c ^ l.b.c);
+    if (affine_is_const(l.a)) {
+        struct logic turned = {l.op, l.bits, l.b, l.a, l.of_b, l.of_a};
+        l = turned;
+    }
+    if (affine_is_const(l.b) && is_and)
+        return and_number(e, &l);
+    if (affine_is_const(l.b) && l.op == PROOF_XOR && mask_of(l.b.c, l.bits) == mask_of(-1, l.bits))
+        return add(e, affine_const(-1), -1, l.a);
+    if (affine_is_const(l.b) && l.b.c == 0)
+        return l.a;
+    l.a.root = l.b.root = 0;
+    if (flips_multiples(e, l, &r))
+        return r;
+    if (is_and)
+        return and_forms(e, &l);
+    bool plain = proof_bits_below(l.of_a, l.bits - 1) && proof_bits_below(l.of_b, l.bits - 1);
+    if (!(plain && !(l.of_a & l.of_b)) && !disjoint(e, l.a, l.b) && !disjoint(e, l.b, l.a))
+        return or_forms(e, &l);
+    r = add(e, l.a, 1, l.b);
+    if (plain)
+        keep_bits(e, r, l.of_a | l.of_b);
+    return r;
 }
 
 // --- minimum, maximum, magnitude ---------------------------------------------------------------------------
@@ -764,7 +911,10 @@ struct affine proof_value(struct proof_state *e, const struct proof_insn *i)
     case PROOF_CAST: return cast(e, a, i->imm);
     case PROOF_MAPPED: return mapped(e, a, i->imm);
     case PROOF_CHOICE: return choice(e, a, i->b);
-    case PROOF_EXTEND: return proof_extend(e, a, i->bits, i->sign);
+    case PROOF_EXTEND:
+        return proof_bits_below(e->bits[i->a], i->bits - (i->sign ? 1u : 0u))
+                   ? a
+                   : proof_extend(e, a, i->bits, i->sign);
     case PROOF_ADD: return add(e, a, 1, b);
     case PROOF_SUB: return add(e, a, -1, b);
     case PROOF_MUL: return product(e, a, b);
@@ -775,7 +925,7 @@ struct affine proof_value(struct proof_state *e, const struct proof_insn *i)
     case PROOF_FIELD: return field(e, a, (unsigned)i->imm, i->b);
     case PROOF_AND:
     case PROOF_OR:
-    case PROOF_XOR: return logic(e, i->op, a, b, i->bits);
+    case PROOF_XOR: return logic(e, (struct logic){i->op, i->bits, a, b, e->bits[i->a], e->bits[i->b]});
     case PROOF_MIN: return least(e, a, b);
     case PROOF_MAX: return greatest(e, a, b);
     case PROOF_ABS: return greatest(e, a, negative(e, a));

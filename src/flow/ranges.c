@@ -233,6 +233,30 @@ static const struct ptx_operand *size_operand(const struct ptx_mem *mem)
     return o && !mem->bytes && o->kind == PTX_REG && o->sub == PTX_SEL_NONE && !o->negated ? o : NULL;
 }
 
+// The register of cp.async that says how many bytes are read, or NULL.
+static const struct ptx_operand *copied_bytes(const struct ptx_mem *mem)
+{
+    const struct ptx_operand *o = mem->extent == PTX_EXTENT_COUNTED && mem->bytes ? mem->size : NULL;
+    return o && o->kind == PTX_REG && o->sub == PTX_SEL_NONE ? o : NULL;
+}
+
+static void need_copy_condition(struct ranges_build *b, uint32_t s, const struct ptx_mem *mem)
+{
+    const struct ptx_operand *o = mem->extent == PTX_EXTENT_PLAIN ? mem->unless : copied_bytes(mem);
+    if (o && o->kind == PTX_REG)
+        ranges_need(b, ranges_read(b, s, o->id));
+}
+
+// Emits the condition under which cp.async reads: its predicate does not hold, or the number of bytes is not
+// 0. PROOF_NONE if there is none.
+static uint32_t emit_copy_condition(struct ranges_build *b, uint32_t s, const struct ptx_mem *mem)
+{
+    if (mem->extent == PTX_EXTENT_PLAIN && mem->unless)
+        return ranges_emit(
+            b, (struct proof_insn){.op = PROOF_OPPOSITE, .a = ranges_predicate(b, s, mem->unless)});
+    return copied_bytes(mem) ? ranges_not_zero(b, ranges_read(b, s, mem->size->id)) : PROOF_NONE;
+}
+
 static void need_accesses(struct ranges_build *b)
 {
     struct ptx_mem mem[PTX_MAX_MEM];
@@ -249,6 +273,7 @@ static void need_accesses(struct ranges_build *b)
                 ranges_need(b, ranges_read(b, s, mem[i].addr->id));
             if (size_operand(&mem[i]))
                 ranges_need(b, ranges_read(b, s, size_operand(&mem[i])->id));
+            need_copy_condition(b, s, &mem[i]);
             if (stmt->guard != PTX_NONE)
                 ranges_need(b, ranges_read(b, s, stmt->guard));
         }
@@ -269,6 +294,19 @@ static uint32_t emit_distance(struct ranges_build *b, uint32_t s, const struct p
         return at;
     uint32_t lines = ranges_const(b, (mem->lines - 1) * (mem->element_bits / 8));
     return ranges_emit(b, (struct proof_insn){.op = PROOF_MUL, .a = at, .b = lines});
+}
+
+// Adds a condition, which may be PROOF_NONE, to the predicate of an ACCESS.
+static void also_if(struct ranges_build *b, uint32_t condition, struct proof_insn *i)
+{
+    if (condition == PROOF_NONE)
+        return;
+    if (i->b != PROOF_NONE && i->sign)
+        i->b = ranges_emit(b, (struct proof_insn){.op = PROOF_OPPOSITE, .a = i->b});
+    if (i->b != PROOF_NONE)
+        condition = ranges_emit(b, (struct proof_insn){.op = PROOF_BOTH, .a = i->b, .b = condition});
+    i->b = condition;
+    i->sign = 0;
 }
 
 static void emit_access(struct ranges_build *b, uint32_t s, unsigned row, const struct ptx_mem *mem,
@@ -305,6 +343,7 @@ static void emit_access(struct ranges_build *b, uint32_t s, unsigned row, const 
         if (guard != REACH_NONE)
             i.b = ranges_node_of(b, guard, NULL);
         i.sign = stmt->guard_negated;
+        also_if(b, emit_copy_condition(b, s, mem), &i);
     } else {
         i.a = ranges_const(b, 0);
     }

@@ -72,6 +72,11 @@ uint32_t ranges_translate(struct ranges_build *b, uint32_t value, ranges_node *n
 uint32_t ranges_address(struct ranges_build *b, uint32_t stmt, const struct ptx_operand *o, ranges_node *node,
                         void *ctx);
 uint32_t ranges_node_of(struct ranges_build *b, uint32_t value, void *ctx);
+// Emits a predicate operand of a statement, and returns the instruction.
+uint32_t ranges_predicate(struct ranges_build *b, uint32_t stmt, const struct ptx_operand *o);
+// Emits a predicate that holds wherever a value is not 0: that of the selection between 0 and another number
+// that made it. Returns PROOF_NONE if it was made otherwise.
+uint32_t ranges_not_zero(struct ranges_build *b, uint32_t value);
 // Stores the number that operand i of a statement is. Returns false if it is none.
 bool ranges_constant(const struct ptx_stmt *s, unsigned i, int64_t *v);
 

@@ -27,6 +27,7 @@ struct carried {
     struct turn turn;     // TURNS
     int64_t most, least;  // STAYS: the greatest number, and the least one that the value is subtracted from
     uint8_t ways;         // STAYS_XOR ...
+    uint32_t bits;        // STAYS: what its ways around may set
     int sign;             // SHRINKS: whether its shifts are signed
     bool odd;             // SHRINKS: it is divided by a number that is no power of 2
     uint32_t factor;      // GROWS
@@ -168,6 +169,8 @@ static bool stays(struct ranges_build *b, uint32_t loop, uint32_t value, uint32_
         return false;
     if (s->form->id == PTX_OP_SUB)
         to->least = c < to->least ? c : to->least;
+    bool below = s->form->id == PTX_OP_REM || s->form->id == PTX_OP_SUB;  // c, not of its bits
+    to->bits |= below && c ? UINT32_MAX >> __builtin_clz((uint32_t)c) : (uint32_t)c;
     to->most = c > to->most ? c : to->most;
     return true;
 }
@@ -311,6 +314,7 @@ uint32_t ranges_carried(struct ranges_build *b, uint32_t loop, uint32_t join)
                                                   .bits = (uint8_t)bits,
                                                   .sign = c.ways,
                                                   .a = ranges_extend(b, ranges_merge(b, join), bits, false),
+                                                  .c = c.bits,
                                                   .imm = c.most});
     if (c.how == PROOF_TURNS) {
         bool sign = c.turn.sign & TURNS_SIGNED;

@@ -135,9 +135,8 @@ static uint32_t exact(struct source *x, unsigned i, unsigned bits, bool sign)
     return ranges_extend(x->b, operand(x, i), bits, sign);
 }
 
-static uint32_t predicate(struct source *x, unsigned i)
+static uint32_t predicate_of(struct source *x, const struct ptx_operand *o)
 {
-    const struct ptx_operand *o = ptx_operand(x->s, i);
     uint32_t value = o && o->kind == PTX_REG ? ranges_read(x->b, x->stmt, o->id) : REACH_NONE;
     uint32_t at;
     if (o && o->kind == PTX_IMM)
@@ -147,6 +146,11 @@ static uint32_t predicate(struct source *x, unsigned i)
     else
         at = x->node(x->b, value, x->ctx);
     return o && o->negated ? emit(x, PROOF_OPPOSITE, at, 0) : at;
+}
+
+static uint32_t predicate(struct source *x, unsigned i)
+{
+    return predicate_of(x, ptx_operand(x->s, i));
 }
 
 bool ranges_constant(const struct ptx_stmt *s, unsigned i, int64_t *v)
@@ -667,6 +671,26 @@ uint32_t ranges_translate(struct ranges_build *b, uint32_t value, ranges_node *n
     if (x.s->guard == PTX_NONE || v->input == REACH_NONE)
         return opaque(&x, PROOF_WHY_OPERATOR);
     return guarded(&x, made, node(b, v->input, ctx), pred);
+}
+
+uint32_t ranges_predicate(struct ranges_build *b, uint32_t stmt, const struct ptx_operand *o)
+{
+    struct source x = {b, stmt, REGS_NONE, &b->f->stmts[stmt], ranges_node_of, NULL};
+    return predicate_of(&x, o);
+}
+
+uint32_t ranges_not_zero(struct ranges_build *b, uint32_t value)
+{
+    const struct reach_value *v = value == REACH_NONE ? NULL : &b->reach->value.items[value];
+    const struct ptx_stmt *s = v && v->kind == REACH_DEF && !v->partial ? &b->f->stmts[v->place] : NULL;
+    int64_t yes, no;
+    if (!s || s->form->odd || s->form->id != PTX_OP_SELP || s->operands[0].kind != PTX_REG)
+        return PROOF_NONE;
+    bool first = ranges_constant(s, 1, &yes) && !yes, second = ranges_constant(s, 2, &no) && !no;
+    if (first == second)
+        return PROOF_NONE;
+    uint32_t at = ranges_predicate(b, v->place, ptx_operand(s, 3));
+    return second ? at : ranges_emit(b, (struct proof_insn){.op = PROOF_OPPOSITE, .a = at});
 }
 
 uint32_t ranges_address(struct ranges_build *b, uint32_t stmt, const struct ptx_operand *o, ranges_node *node,

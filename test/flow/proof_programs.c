@@ -166,7 +166,7 @@ static affine_wide shrunk(const struct proof_insn *i, affine_wide v)
 static affine_wide stayed(const struct proof_insn *i, affine_wide v)
 {
     for (uint32_t n = below(4); n; n--) {
-        affine_wide c = i->imm ? below((uint32_t)i->imm) + (affine_wide)below(2) : 0;
+        affine_wide c = i->imm ? (below((uint32_t)i->imm) + (int64_t)below(2)) & i->c : 0;
         if (i->sign & STAYS_XOR && below(2))
             v ^= c;
         else if (i->sign & STAYS_SUB && below(2))

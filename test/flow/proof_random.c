@@ -138,7 +138,7 @@ static bool agrees(int k, const struct proof_bound *b, const int64_t *log, const
 static int by_stmt(const void *a, const void *b)
 {
     const uint32_t *x = a, *y = b;
-    return (x[0] > y[0]) - (x[0] < y[0]);
+    return x[0] != y[0] ? (x[0] > y[0]) - (x[0] < y[0]) : (x[1] > y[1]) - (x[1] < y[1]);
 }
 
 // Asks first for the same launch with other pointers, so that most answers are remembered ones.

@@ -361,6 +361,63 @@ static void float_index(void)
     offer(&g.p, pred);
 }
 
+// An address of shared memory as a compiler of tiles makes it: single bits of an index, at other places, put
+// together by or and xor. Now and then a place is taken twice, or a bit is not there.
+static void swizzle(void)
+{
+    int to = g.nr++, from = g.nr++, parts = 2 + (int)below(4);
+    both("and.b32 %%r%d, %%r%d, %d;\n", from, pick(&g.r), below(4) ? 63 : (int)below(400));
+    both("mov.u32 %%r%d, 0;\n", to);
+    for (int k = 0; k < parts; k++) {
+        int part = g.nr++;
+        unsigned mask = below(2) ? 3u << below(8) : below(2) ? 1u << below(4) | 1u << (4 + below(5)) : below(700);
+        switch (below(4)) {
+        case 0:
+            both("and.b32 %%r%d, %%r%d, 1;\nneg.s32 %%r%d, %%r%d;\n", part, from, part, part);
+            break;
+        case 1: both("shr.u32 %%r%d, %%r%d, %d;\n", part, from, (int)below(5)); break;
+        default: both("shl.b32 %%r%d, %%r%d, %d;\n", part, from, (int)below(5)); break;
+        }
+        if (below(8))
+            both("and.b32 %%r%d, %%r%d, %u;\n", part, part, mask);
+        both("%s %%r%d, %%r%d, %%r%d;\n", below(3) ? "xor.b32" : below(4) ? "or.b32" : "add.s32", to, to, part);
+        if (!below(4))
+            both("xor.b32 %%r%d, %%r%d, %u;\n", to, to, below(2) ? 1u << below(8) : below(300));
+        if (!below(4))
+            both("and.b32 %%r%d, %%r%d, %u;\n", to, to, below(2) ? ~0u << below(6) : ~(1u << below(9)));
+    }
+    use_as_index(to);
+    offer(&g.r, to);
+}
+
+// cp.async: accesses k, of shared memory, and k + 1. It reads nothing where its size is 0, or its predicate
+// holds.
+static void copy_memory(int k, const char *guard, int addr, int root, int offset)
+{
+    int size = g.nr++, bytes = 4 << below(3), p = pick(&g.p), number = below(6) ? bytes : (int)below(5);
+    bool unless = !below(4);
+    bool first = below(2);
+    int otherwise = below(8) ? 0 : 4;
+    both("selp.b32 %%r%d, %d, %d, %%p%d;\n", size, first ? number : otherwise, first ? otherwise : number, p);
+    g.access[k].root = 2;
+    g.access[k + 1].root = root;
+    g.access[k].bytes = g.access[k + 1].bytes = bytes;
+    if (unless)
+        analysed("%scp.async.ca.shared.global [%%rs], [%%d%d+%d], %d, %%p%d;\n", guard, addr, offset, bytes, p);
+    else
+        analysed("%scp.async.ca.shared.global [%%rs], [%%d%d+%d], %d, %%r%d;\n", guard, addr, offset, bytes,
+                 size);
+    executed("mov.u64 %%d0, 0;\n");
+    note(k, guard);
+    executed("sub.s64 %%d0, %%d%d, %%base%d;\nadd.s64 %%d0, %%d0, %d;\nmov.pred %%pf, 0;\n", addr, root,
+             offset);
+    if (unless)
+        executed("%snot.pred %%pf, %%p%d;\n", guard, p);
+    else
+        executed("%ssetp.ne.s32 %%pf, %%r%d, 0;\n", guard, size);
+    note(k + 1, "@%pf ");
+}
+
 static void access_memory(void)
 {
     char guard[16] = "";
@@ -386,6 +443,11 @@ static void access_memory(void)
         both("add.s64 %%d%d, %%base%d, %%d%d;\n", addr, root, pick(&g.d));
     }
     int offset = (int)below(3) * 8 - 8;
+    if (load && !below(4) && g.naccesses < MOST_ACCESSES) {
+        g.naccesses++;
+        copy_memory(k, guard, addr, root, offset);
+        return;
+    }
     g.access[k].root = root;
     g.access[k].bytes = width == 1 && !load ? 4 : width;
     if (load && width == 8)
@@ -833,7 +895,11 @@ static void statements(int n, int depth)
                 float_index();
             break;
         case 6: value64(); break;
-        default: value32();
+        default:
+            if (below(8))
+                value32();
+            else
+                swizzle();
         }
     }
 }

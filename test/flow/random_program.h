@@ -350,6 +350,7 @@ static void carried(void)
                                       .bits = (uint8_t)bits,
                                       .sign = (uint8_t)below(4),
                                       .a = extend(pick(&pool[wide]), bits, false),
+                                      .c = below(2) ? INT32_MAX : below(1 << 12),
                                       .imm = small_number() & INT32_MAX},
                   bits);
         break;
