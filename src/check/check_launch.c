@@ -40,6 +40,7 @@ check_launch_foretell_fn *check_launch_foretells;
 static unsigned data_number;
 static struct slab_pool pool = SLAB_POOL(struct check_kernel);
 
+static uint64_t summarised;  // launches of all kinds that are in GUARD_CHECK_LAUNCHES
 static _Atomic uint64_t launches;
 // Relaxed, both: a report compares the number, and what it shows is a hint.
 static struct {
@@ -217,6 +218,10 @@ static uint64_t note_launch(enum driver_id call, const void *function, const str
                             enum check_proved proved)
 {
     uint64_t number = atomic_fetch_add_explicit(&launches, 1, memory_order_relaxed) + 1;
+    // The rows of the next launch may have left the processor's caches since they were written last.
+    __builtin_prefetch(&stacks[(number + 1) % STACKS], 1);
+    __builtin_prefetch(&saved[(number + 1) % SAVED], 1);
+    __builtin_prefetch(&saved[(number + 1) % SAVED].launch.bytes, 1);
     uint32_t stack = stack_capture(NULL, (unsigned)guard.options.stack_depth);
     atomic_store_explicit(&stacks[number % STACKS].stack, stack, memory_order_relaxed);
     atomic_store_explicit(&stacks[number % STACKS].call, call, memory_order_relaxed);
@@ -586,6 +591,17 @@ static void keep_found(const struct launching *w)
         launch_memo_keep(&w->key, w->answer, w->words);
 }
 
+// Launches a variant and counts that, first: an atomic operation waits for all stores before it, and most are
+// made for the variant's parameters.
+static bool launch_counted(struct launching *w, bool rest, enum guard_count as)
+{
+    guard_count(as);
+    if (launch_variant(w, rest))
+        return true;
+    guard_add(as, -UINT64_C(1));
+    return false;
+}
+
 // Launches without the checks that a proof spares, if it can.
 static bool launch_proved(struct launching *w)
 {
@@ -595,10 +611,16 @@ static bool launch_proved(struct launching *w)
         guard_count(GUARD_CHECK_PROVED);
         return true;
     }
-    if (!launch_variant(w, true))
-        return false;
-    guard_count(GUARD_CHECK_PROVED_PART);
-    return true;
+    return launch_counted(w, true, GUARD_CHECK_PROVED_PART);
+}
+
+// Launches with all checks. Returns false if it cannot.
+static bool launch_checked(struct launching *w)
+{
+    enum guard_count as = !w->proved                                    ? GUARD_CHECK_UNPROVED
+                          : guard.options.proofs == OPTION_PROOFS_CHECK ? GUARD_CHECK_PROVED_AGAIN
+                                                                        : GUARD_CHECK_LAUNCHES;
+    return launch_counted(w, false, as);
 }
 
 // Reports what is certain to go wrong, also if the kernel runs unchecked.
@@ -638,7 +660,6 @@ void check_launch(const struct launch_call *l)
         return;
     if (w.kernel->idle && !l->node && guard.options.proofs == OPTION_PROOFS_ON && !check_race_is_on()) {
         guard_count(GUARD_CHECK_PROVED);
-        guard_count(GUARD_CHECK_LAUNCHES);
         return;
     }
     if (!check_host_launch() || !launch_call_parameters(l, &w.bytes, &w.size)) {
@@ -656,16 +677,27 @@ void check_launch(const struct launch_call *l)
         prove(&w);
     bool plain = w.proved == CHECK_PROVED_ALL && !w.kernel->checks->waits && !l->node;
     check_race_launch(l, plain ? w.kernel->prove : NULL, w.bytes, w.size);
-    bool checked = launch_proved(&w) || launch_variant(&w, false);
-    if (checked)
-        guard_count(GUARD_CHECK_LAUNCHES);
-    else
+    if (!launch_proved(&w) && !launch_checked(&w))
         launch_unfit(l);
     keep_found(&w);
     if (w.certain.n)
         foretell(&w);
-    if (checked && !w.proved)
-        guard_count(GUARD_CHECK_UNPROVED);
-    if (checked && w.proved && guard.options.proofs == OPTION_PROOFS_CHECK)
-        guard_count(GUARD_CHECK_PROVED_AGAIN);
+}
+
+// Each checked launch is counted once as it is made, as what it is.
+void check_launch_summarise(void)
+{
+    static const enum guard_count kinds[] = {GUARD_CHECK_PROVED, GUARD_CHECK_PROVED_PART,
+                                             GUARD_CHECK_PROVED_AGAIN, GUARD_CHECK_UNPROVED};
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        sum += atomic_load_explicit(&guard.counts[kinds[i]], memory_order_relaxed);
+    guard_add(GUARD_CHECK_LAUNCHES, sum - summarised);
+    summarised = sum;
+}
+
+// The guard's counts begin anew in the child.
+void check_launch_after_fork(void)
+{
+    summarised = 0;
 }

@@ -18,6 +18,8 @@
 struct launch_call;
 
 int check_launch_start(void);  // 0 or -ENOMEM
+void check_launch_after_fork(void);
+void check_launch_summarise(void);  // before the guard's counts are read
 
 void check_launch_found(const void *handle, const void *owner, const char *name);
 void check_launch_function_of(CUfunction function, CUkernel kernel);

@@ -32,6 +32,7 @@ static bool start(void)
 static void after_fork(void)
 {
     check_host_after_fork();
+    check_launch_after_fork();
     check_apart_after_fork();
     check_graph_after_fork();
     check_prove_after_fork();
@@ -193,6 +194,7 @@ const struct mode check_mode = {
     .start = start,
     .after_fork = after_fork,
     .end = check_unchecked_report,
+    .summarise = check_launch_summarise,
     .aborts = aborts,
     .alloc = alloc,
     .free = free_,

@@ -124,15 +124,19 @@ uint64_t fence_memory_version(void)
 struct judge_buffer fence_memory_judged(uint64_t pointer, bool *lasts)
 {
     const struct fence_partition *p = fence_memory_here();
-    const struct track_block *b;
     if (p && fence_partition_has(p, pointer))
         return (struct judge_buffer){.known = true, .size = p->size, .into = pointer - p->base};
-    // The driver lets go of these only when the kernels that were launched before have ended.
-    b = p && pointer ? track_live(pointer) : NULL;
     *lasts = false;
-    if (!b || (b->facts.family != TRACK_MANAGED && b->facts.family != TRACK_PINNED))
-        return (struct judge_buffer){.known = false};
-    return (struct judge_buffer){.known = true, .size = b->range.size, .into = pointer - b->range.base};
+    struct judge_buffer found = {.known = false};
+    if (!p || !pointer)
+        return found;
+    unsigned section = epoch_enter();
+    const struct track_block *b = track_live(pointer);
+    // The driver lets go of these only when the kernels that were launched before have ended.
+    if (b && (b->facts.family == TRACK_MANAGED || b->facts.family == TRACK_PINNED))
+        found = (struct judge_buffer){.known = true, .size = b->range.size, .into = pointer - b->range.base};
+    epoch_leave(section);
+    return found;
 }
 
 void fence_memory_gate(void)

@@ -26,7 +26,7 @@ uint64_t fence_memory_bytes(void);  // device memory that the partitions hold; n
 const struct fence_partition *fence_memory_partition(struct context *ctx);
 bool fence_memory_has(uint64_t address);  // whether it is in a partition
 // What a pointer points into: the partition of the current context's device, or a block of managed or pinned
-// memory outside of it; for these sets *lasts to false. Call it inside an epoch section.
+// memory outside of it; for these sets *lasts to false.
 struct judge_buffer fence_memory_judged(uint64_t pointer, bool *lasts);
 // Returns a number by which launches are remembered (launch_memo.h): as long as it is the same,
 // fence_memory_judged gives the same answers, but for those that do not last.

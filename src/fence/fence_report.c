@@ -29,7 +29,8 @@ enum {
 
 // What the program's calls return. Relaxed: a number that stands alone.
 static _Atomic(int) contained;
-static _Atomic uint64_t records;            // that were read; relaxed: a number that stands alone
+static _Atomic(bool) watched;     // a thread reads the rings; relaxed: who does not see it reads too
+static _Atomic uint64_t records;  // that were read; relaxed: a number that stands alone
 static uint64_t counted[CONTEXT_CONTEXTS];  // faults that were added to the summary; under the lock
 static int owner;                           // the process in which kernels are fenced
 
@@ -37,6 +38,7 @@ void fence_report_after_fork(void)
 {
     memset(counted, 0, sizeof counted);
     atomic_store_explicit(&records, 0, memory_order_relaxed);
+    atomic_store_explicit(&watched, false, memory_order_relaxed);
     fence_report_forget();
 }
 
@@ -273,9 +275,11 @@ void fence_report_read(bool all)
         fence_host_rings(read_one, &all, all);
 }
 
-CUresult fence_report_error(void)
+CUresult fence_report_error(bool launch)
 {
     bool all = false;
+    if (launch && atomic_load_explicit(&watched, memory_order_relaxed))
+        return (CUresult)atomic_load_explicit(&contained, memory_order_relaxed);
     // Another thread that has the lock may have taken a record whose error it has not set yet.
     if (fence_host_on && !fence_host_rings(read_one, &all, false))
         fence_host_rings(read_one, &all, true);
@@ -310,6 +314,7 @@ void fence_report_count(void)
 static void *watch(void *unused)
 {
     const struct timespec pause = {.tv_nsec = PAUSE};
+    atomic_store_explicit(&watched, true, memory_order_relaxed);
     while (fence_host_on) {
         fence_report_read(false);
         fence_client_write();

@@ -13,8 +13,9 @@ void fence_report_start(void);
 void fence_report_read(bool all);
 // Adds what was counted on the devices since the last call to the summary.
 void fence_report_count(void);
-// The error that the program's next call returns; CUDA_SUCCESS: none. Reads the rings first.
-CUresult fence_report_error(void);
+// The error that the program's next call returns; CUDA_SUCCESS: none. Reads the rings first, but not for a
+// launch if a thread reads them anyway.
+CUresult fence_report_error(bool launch);
 // How many records were read so far: no more than fence_report_count has counted, and known earlier.
 uint64_t fence_report_records(void);
 void fence_report_forget(void);  // the context with the error has ended

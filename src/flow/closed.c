@@ -21,6 +21,11 @@ size_t closed_size(const struct proof *p)
            p->head->naccesses * sizeof(struct closed_out);
 }
 
+size_t closed_regs_size(const struct proof *p)
+{
+    return p->head->ninsns > MOST_INSNS ? 0 : most_ops(p) * sizeof(int64_t);
+}
+
 size_t closed_used(const void *memory, const struct proof *p)
 {
     const struct closed *c = memory;
@@ -124,39 +129,61 @@ static bool agrees(const struct closed_build *b, struct closed_out *from, const 
            is->residue == (should->residue & ((1u << is->power) - 1));
 }
 
-// Leaves out instructions that nothing needs, and closes the gap in front of the outs.
-static void shrink(struct closed_build *b, struct closed *c)
+// Marks the instructions that something needs.
+static void mark_needed(const struct closed_build *b, bool *needed)
 {
-    uint16_t *number = (uint16_t *)b->terms;  // no longer needed
-    memset(number, 0, b->nops * sizeof *number);
+    memset(needed, 0, b->nops * sizeof *needed);
     for (uint32_t i = 0; i < b->p->head->naccesses; i++) {
         const struct closed_out *o = &b->outs[i];
         const uint16_t regs[] = {o->lo, o->hi, o->coefs, o->c};
         for (unsigned k = 0; k < 4 && o->verdict == PROOF_BOUNDED; k++)
             if (regs[k] != CLOSED_NO_REG)
-                number[regs[k]] = 1;
+                needed[regs[k]] = true;
     }
     for (uint32_t i = b->nops; i-- > 0;) {
         const struct closed_insn *x = &b->ops[i];
-        number[i] |= x->op >= CLOSED_GE || x->op == CLOSED_QUOT;
-        if (!number[i])
+        needed[i] |= x->op >= CLOSED_GE || x->op == CLOSED_QUOT;
+        if (!needed[i])
             continue;
         if (x->op > CLOSED_LAUNCH)
-            number[x->a] = 1;
+            needed[x->a] = true;
         if (closed_reads_b(x->op))
-            number[x->b] = 1;
+            needed[x->b] = true;
     }
-    c->nops = 0;
+}
+
+// Marks the instructions that depend on no parameter.
+static void mark_shape(const struct closed_build *b, bool *shape)
+{
     for (uint32_t i = 0; i < b->nops; i++) {
-        struct closed_insn x = b->ops[i];
-        if (!number[i])
-            continue;
-        if (x.op > CLOSED_LAUNCH)
-            x.a = number[x.a];
-        if (closed_reads_b(x.op))
-            x.b = number[x.b];
-        number[i] = (uint16_t)c->nops;
-        c->ops[c->nops++] = x;
+        const struct closed_insn *x = &b->ops[i];
+        shape[i] = x->op != CLOSED_PARAM && (x->op <= CLOSED_LAUNCH || shape[x->a]) &&
+                   (!closed_reads_b(x->op) || shape[x->b]);
+    }
+}
+
+// Leaves out instructions that nothing needs, moves those that depend on no parameter to the front, and
+// closes the gap in front of the outs.
+static void shrink(struct closed_build *b, struct closed *c)
+{
+    uint16_t *number = (uint16_t *)b->terms;  // no longer needed
+    bool *needed = (bool *)(number + b->nops), *shape = needed + b->nops;
+    mark_needed(b, needed);
+    mark_shape(b, shape);
+    c->nops = 0;
+    for (int first = 1; first >= 0; first--) {
+        for (uint32_t i = 0; i < b->nops; i++) {
+            struct closed_insn x = b->ops[i];
+            if (!needed[i] || shape[i] != first)
+                continue;
+            if (x.op > CLOSED_LAUNCH)
+                x.a = number[x.a];
+            if (closed_reads_b(x.op))
+                x.b = number[x.b];
+            number[i] = (uint16_t)c->nops;
+            c->ops[c->nops++] = x;
+        }
+        c->nshape = first ? c->nops : c->nshape;
     }
     struct closed_out *to = (struct closed_out *)(c->ops + c->nops);
     for (uint32_t i = 0; i < b->p->head->naccesses; i++) {
@@ -179,6 +206,7 @@ static bool finish(struct closed_build *b, const struct proof_bound *answer, str
     int64_t *regs = (int64_t *)b->terms;
     struct proof_bound *is = (struct proof_bound *)(regs + b->nops);
     c->nops = b->nops;
+    c->nshape = 0;
     memcpy(c->ops, b->ops, b->nops * sizeof *b->ops);
     memcpy(c->ops + b->nops, b->outs, h->naccesses * sizeof *b->outs);
     if (!closed_eval(c, b->p, b->l, regs, is))

@@ -28,4 +28,10 @@ size_t closed_used(const void *memory, const struct proof *p);
 bool closed_eval(const void *memory, const struct proof *p, const struct proof_launch *l, void *regs,
                  struct proof_bound *out);
 
+// The same for a launch with the grid, block and dynamic shared memory of one for which it was true, if the
+// registers are as it has left them: what does not depend on parameters is not computed again.
+bool closed_eval_again(const void *memory, const struct proof *p, const struct proof_launch *l, void *regs,
+                       struct proof_bound *out);
+size_t closed_regs_size(const struct proof *p);  // most bytes of registers
+
 #endif

@@ -53,7 +53,8 @@ struct closed_out {
 };
 
 struct closed {
-    uint32_t nops, zero;
+    uint32_t nops;
+    uint32_t nshape;           // the first ones, which depend on grid, block and dynamic shared memory alone
     struct closed_insn ops[];  // behind them the outs
 };
 

@@ -15,14 +15,18 @@
 enum { MOST_CLOSED = 12, CLOSED_ROOM = 3, FIRST_TRIES = 16, ANSWERS_PER_TRY = 64, MOST_FAILURES = 20 };
 enum { MOST_AT_LAUNCH = 512 };  // instructions of a program for which one is made at a launch
 enum { MOST_ANSWERS = 16, LEAST_ANSWERS = 2, MOST_BYTES = 1 << 18, LAUNCH_BYTES = 7 * 4 };
+// After two launches in a row that a closed form answered, so many are answered by it alone.
+enum { CLOSED_ALONE = 32 };
+enum { NO_FORM = UINT32_MAX };
 
 // Bytes of parameters that are part of the key.
 struct part {
     uint32_t at, size;
 };
 
-// Memory: the memo, its parts, a flag for each root, the closed forms, a guess, the keys, the answers. An
-// answer that was given is in `used`; the key of answer i is keys + i * key_size.
+// Memory: the memo, its parts, a flag for each root, the closed forms, registers, a guess, the keys, the
+// answers. An answer that was given is in `used`; the key of answer i is keys + i * key_size. The answer
+// behind the last one is of proof_memo_closed.
 struct proof_memo {
     const struct proof *p;
     uint32_t nparts, key_size, nanswers, next;
@@ -41,6 +45,11 @@ struct proof_memo {
     uint64_t closed_answers;
     uint32_t from_closed;  // a bit for each answer that one gave
     uint32_t last_closed;  // the one that held last
+    // The registers of the form that gave the last answer of any, and the shape of its launch: grid, block,
+    // dynamic shared memory. NO_FORM: there are none.
+    uint32_t regs_of, shape[7];
+    int64_t *regs;
+    uint32_t row, alone;  // launches in a row that one answered; those to come that are answered by it alone
     struct part *parts;
     uint8_t *in_key;  // by root
     char *closed;
@@ -78,8 +87,8 @@ size_t proof_memo_size(const struct proof *p)
     uint32_t n = answers_of(p);
     return round_up(sizeof(struct proof_memo)) + round_up(count_params(p) * sizeof(struct part)) +
            round_up(p->head->nroots + 1) + CLOSED_ROOM * round_up(closed_size(p)) +
-           round_up(p->head->params) + (n + 1) * most_key(p) +
-           (size_t)n * (p->head->naccesses + 1) * sizeof(struct proof_bound);
+           round_up(closed_regs_size(p)) + round_up(p->head->params) + (n + 1) * most_key(p) +
+           (size_t)(n + 1) * (p->head->naccesses + 1) * sizeof(struct proof_bound);
 }
 
 // --- which pointers matter ---------------------------------------------------------------------------------
@@ -181,27 +190,44 @@ static void find_uses(const struct proof *p, uint32_t *pointer, uint8_t *in_key)
 
 // --- closed forms ------------------------------------------------------------------------------------------
 
-static bool hold(struct proof_memo *m, uint32_t i, const struct proof_launch *l, void *work,
-                 struct proof_bound *out)
+static bool is_shape(const uint32_t shape[7], const struct proof_launch *l)
 {
-    if (!closed_eval(m->closed + m->closed_at[i], m->p, l, work, out))
+    uint32_t differs = shape[6] ^ l->dynamic_shared;
+    for (unsigned i = 0; i < 3; i++)
+        differs |= (shape[i] ^ l->grid[i]) | (shape[3 + i] ^ l->block[i]);
+    return !differs;
+}
+
+// Requires that the launch has as many parameters as the program reads.
+static bool hold(struct proof_memo *m, uint32_t i, const struct proof_launch *l, struct proof_bound *out)
+{
+    const void *form = m->closed + m->closed_at[i];
+    bool again = m->regs_of == i && is_shape(m->shape, l);
+    m->regs_of = NO_FORM;
+    if (again ? !closed_eval_again(form, m->p, l, m->regs, out)
+              : !proof_launch_valid(m->p, l) || !closed_eval(form, m->p, l, m->regs, out))
         return false;
+    m->regs_of = i;
+    for (unsigned k = 0; k < 3 && !again; k++) {
+        m->shape[k] = l->grid[k];
+        m->shape[3 + k] = l->block[k];
+    }
+    m->shape[6] = l->dynamic_shared;
     m->last_closed = i;
     m->unused = false;
     m->closed_answers++;
     return true;
 }
 
-static bool eval_closed(struct proof_memo *m, const struct proof_launch *l, void *work,
-                        struct proof_bound *out)
+static bool eval_closed(struct proof_memo *m, const struct proof_launch *l, struct proof_bound *out)
 {
     uint32_t last = m->last_closed;
-    if (!m->nclosed || !proof_launch_valid(m->p, l))
+    if (!m->nclosed)
         return false;
-    if (hold(m, last, l, work, out))
+    if (hold(m, last, l, out))
         return true;
     for (uint32_t i = 0; i < m->nclosed; i++)
-        if (i != last && hold(m, i, l, work, out))
+        if (i != last && hold(m, i, l, out))
             return true;
     return false;
 }
@@ -213,6 +239,7 @@ static bool add_closed(struct proof_memo *m, const struct proof_launch *l, void 
     size_t size = round_up(closed_size(m->p));
     if (m->nclosed == MOST_CLOSED || m->closed_end + size > CLOSED_ROOM * size) {
         m->nclosed = m->guessed;
+        m->regs_of = NO_FORM;
         m->closed_end = m->guessed ? (uint32_t)round_up(closed_used(m->closed, m->p)) : 0;
         m->last_closed = 0;
     }
@@ -289,7 +316,8 @@ struct proof_memo *proof_memo_init(const struct proof *p, void *memory, void *wo
 {
     char *at = memory;
     struct proof_memo *m = memory;
-    *m = (struct proof_memo){.p = p, .nanswers = answers_of(p), .key_size = LAUNCH_BYTES, .next_try = 1};
+    *m = (struct proof_memo){
+        .p = p, .nanswers = answers_of(p), .key_size = LAUNCH_BYTES, .next_try = 1, .regs_of = NO_FORM};
     at += round_up(sizeof *m);
     m->parts = (struct part *)at;
     at += round_up(count_params(p) * sizeof *m->parts);
@@ -297,6 +325,8 @@ struct proof_memo *proof_memo_init(const struct proof *p, void *memory, void *wo
     at += round_up(p->head->nroots + 1);
     m->closed = at;
     at += CLOSED_ROOM * round_up(closed_size(p));
+    m->regs = (int64_t *)at;
+    at += round_up(closed_regs_size(p));
     m->guess = at;
     at += round_up(p->head->params);
     m->key = at;
@@ -373,7 +403,7 @@ static int eval_anew(struct proof_memo *m, const struct proof_launch *l, void *w
         guess_closed(m, work, out);
     m->asked = true;
     m->from_closed |= 1u << i;
-    if (eval_closed(m, l, work, out))
+    if (eval_closed(m, l, out))
         return 0;
     m->from_closed &= ~(1u << i);
     if (!evaluates)
@@ -384,10 +414,16 @@ static int eval_anew(struct proof_memo *m, const struct proof_launch *l, void *w
     return err;
 }
 
+// Returns whether a launch has as many parameters as the program reads.
+static bool has_params(const struct proof_memo *m, const struct proof_launch *l)
+{
+    return l->params_size >= m->p->head->params && (l->params || !m->p->head->params);
+}
+
 static int answer(struct proof_memo *m, const struct proof_launch *l, void *work, bool evaluates,
                   const struct proof_bound **out, bool *remembered)
 {
-    if (l->params_size < m->p->head->params || (m->p->head->params && !l->params))
+    if (!has_params(m, l))
         return -EINVAL;
     make_key(m, l);
     uint32_t i = m->last, n = m->p->head->naccesses + 1;
@@ -398,7 +434,9 @@ static int answer(struct proof_memo *m, const struct proof_launch *l, void *work
     }
     if (remembered)
         *remembered = known;
-    if (!known) {
+    if (known) {
+        m->row = m->alone = 0;
+    } else {
         i = m->next;
         m->used &= ~(1u << i);
         int err = eval_anew(m, l, work, i, evaluates);
@@ -408,6 +446,8 @@ static int answer(struct proof_memo *m, const struct proof_launch *l, void *work
         m->sums[i] = m->sum;
         m->used |= 1u << i;
         m->next = (i + 1) % m->nanswers;
+        m->row = m->from_closed >> i & 1 ? m->row + 1 : 0;
+        m->alone = m->row > 1 ? CLOSED_ALONE : 0;
     }
     m->last = i;
     *out = m->answers + (size_t)i * n;
@@ -426,6 +466,18 @@ int proof_memo_find(struct proof_memo *m, const struct proof_launch *l, void *wo
     return answer(m, l, work, false, out, NULL);
 }
 
+bool proof_memo_closed(struct proof_memo *m, const struct proof_launch *l, const struct proof_bound **out)
+{
+    struct proof_bound *answer = m->answers + (size_t)m->nanswers * (m->p->head->naccesses + 1);
+    if (!m->alone || !has_params(m, l) || !hold(m, m->last_closed, l, answer)) {
+        m->alone = 0;
+        return false;
+    }
+    m->alone--;
+    *out = answer;
+    return true;
+}
+
 bool proof_memo_renew(struct proof_memo *m, const struct proof_launch *l, void *work,
                       const struct proof_bound **out)
 {
@@ -433,6 +485,7 @@ bool proof_memo_renew(struct proof_memo *m, const struct proof_launch *l, void *
     if (!proof_memo_is_closed(m) || proof_eval(m->p, l, work, answer, NULL))
         return false;
     m->from_closed &= ~(1u << m->last);
+    m->row = m->alone = 0;
     *out = answer;
     return true;
 }

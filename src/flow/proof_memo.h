@@ -35,6 +35,11 @@ int proof_memo_eval(struct proof_memo *m, const struct proof_launch *l, void *wo
 int proof_memo_find(struct proof_memo *m, const struct proof_launch *l, void *work,
                     const struct proof_bound **out);
 
+// Answers by the closed form that held last, without a look at what is remembered: launches that differ each
+// time are answered sooner so. Returns false if it does not hold, or if the launches before were not of that
+// kind. The answer, whose bounds may be wider than proof_eval's, is not kept.
+bool proof_memo_closed(struct proof_memo *m, const struct proof_launch *l, const struct proof_bound **out);
+
 // Returns whether the last answer, when it was given first, came from a closed form.
 bool proof_memo_is_closed(const struct proof_memo *m);
 

@@ -200,6 +200,48 @@ static void other_numbers(void **state)
     drop(&k);
 }
 
+// Asks for a launch by a closed form alone, and else as all others are. Returns whether that form held.
+static bool ask_alone(struct kernel *k, uint32_t block, struct params p)
+{
+    struct proof_launch l = {{4, 1, 1}, {block, 1, 1}, 0, sizeof p, &p};
+    struct proof_bound fresh[8];
+    const struct proof_bound *got;
+    bool alone = proof_memo_closed(k->memo, &l, &got);
+    assert_int_equal(proof_eval(&k->r->proof, &l, k->work, fresh, NULL), 0);
+    if (alone)
+        assert_int_equal(got[0].highest, fresh[0].highest);
+    else
+        ask(k, block, p);
+    return alone;
+}
+
+// Launches that differ each time are answered by a closed form alone, whether their shapes differ too or
+// their numbers only; no longer once some are remembered.
+static void numbers_in_a_row(void **state)
+{
+    (void)state;
+    struct kernel k = make(PLAIN);
+    struct params p = {.a = 0x7000000, .n = 1};
+    unsigned alone = 0;
+    for (; p.n <= 3; p.n++)
+        assert_false(ask_alone(&k, 32, p));
+    for (; p.n <= 100; p.n++)
+        alone += ask_alone(&k, 32, p);
+    assert_in_range(alone, 80, 96);
+    for (uint32_t block = 1; block < 64; block++, p.n = 20 + (int32_t)block * 7 % 50)
+        alone += ask_alone(&k, block, p);
+    assert_in_range(alone, 130, 160);
+    while (ask_alone(&k, 32, (struct params){.a = 0x7000000, .n = 1000}))
+        ;
+    ask(&k, 32, (struct params){.a = 0x7000000, .n = 1000});
+    assert_false(ask_alone(&k, 32, (struct params){.a = 0x7000000, .n = 1001}));
+    assert_false(ask_alone(&k, 32, (struct params){.a = 0x7000000, .n = 1000}));
+    struct proof_launch none = {{4, 1, 1}, {32, 1, 1}, 0, 0, NULL};
+    const struct proof_bound *out;
+    assert_false(proof_memo_closed(k.memo, &none, &out));
+    drop(&k);
+}
+
 // Nothing is evaluated for proof_memo_find; what is known is found.
 static void found(void **state)
 {
@@ -254,6 +296,7 @@ int main(void)
         cmocka_unit_test(pointers_that_matter),
         cmocka_unit_test(numbers_beside_pointers),
         cmocka_unit_test(other_numbers),
+        cmocka_unit_test(numbers_in_a_row),
         cmocka_unit_test(found),
         cmocka_unit_test(refused),
     };

@@ -22,7 +22,7 @@ static CUresult launched(CUresult r, unsigned launches)
 {
     if (__builtin_expect(r != CUDA_SUCCESS, 0))
         refused(launches);
-    return kernel_fault_seen(r);
+    return kernel_fault_launched(r);
 }
 
 // The fast path if no mode is on.

@@ -14,7 +14,7 @@
 
 bool kernel_fault_lists_candidates;
 bool (*kernel_fault_is_explained)(bool illegal, const struct driver_fault *fault);
-CUresult (*kernel_fault_contained)(void);
+CUresult (*kernel_fault_contained)(bool launch);
 
 // NEAR, SURE: bytes from a buffer within which an access is blamed on it, and within which that is certain.
 enum { NEAR = 16 << 20, SURE = 4096, NULL_PAGE = 1 << 16, KERNELS = 8, NOTE = 2000 };

@@ -21,8 +21,9 @@ extern bool (*kernel_fault_is_explained)(bool illegal, const struct driver_fault
 void kernel_fault_report(CUresult r);
 
 // Set by a mode that contains faults: returns the error that the program's next call must return though the
-// driver has none, CUDA_SUCCESS if there is none. NULL: no mode does.
-extern CUresult (*kernel_fault_contained)(void);
+// driver has none, CUDA_SUCCESS if there is none. NULL: no mode does. launch: the call is a launch. That
+// waits for no kernel, so the mode need not look whether kernels have recorded anything since it looked last.
+extern CUresult (*kernel_fault_contained)(bool launch);
 
 // Reports the faults that the device has skipped since the last call.
 void kernel_fault_report_skipped(void);
@@ -39,7 +40,17 @@ static inline CUresult kernel_fault_seen(CUresult r)
     if (__builtin_expect(r != CUDA_SUCCESS, 0))
         kernel_fault_report(r);
     else if (__builtin_expect(kernel_fault_contained != NULL, 0))
-        return kernel_fault_contained();
+        return kernel_fault_contained(false);
+    return r;
+}
+
+// As kernel_fault_seen, for a launch.
+static inline CUresult kernel_fault_launched(CUresult r)
+{
+    if (__builtin_expect(r != CUDA_SUCCESS, 0))
+        kernel_fault_report(r);
+    else if (__builtin_expect(kernel_fault_contained != NULL, 0))
+        return kernel_fault_contained(true);
     return r;
 }
 

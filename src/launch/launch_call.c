@@ -160,6 +160,24 @@ bool launch_call_parameters(const struct launch_call *l, const void **bytes, siz
     return false;
 }
 
+bool launch_call_word(const struct launch_call *l, const struct kernels_layout *layout, uint32_t i,
+                      uint64_t *value)
+{
+    const struct kernels_parameter *p = &layout->parameter[i];
+    const void *bytes;
+    size_t size;
+    if (!is_old(l) && !has_list(l)) {
+        if (!l->parameters || !l->parameters[i])
+            return false;
+        memcpy(value, l->parameters[i], sizeof *value);
+        return true;
+    }
+    if (!find_bytes(l, &bytes, &size) || size < sizeof *value || p->offset > size - sizeof *value)
+        return false;
+    memcpy(value, (const char *)bytes + p->offset, sizeof *value);
+    return true;
+}
+
 // --- what modes make of it ---------------------------------------------------------------------------------
 
 void launch_call_leave(const struct launch_call *l)

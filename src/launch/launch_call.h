@@ -104,6 +104,11 @@ bool launch_call_is_captured(const struct launch_call *l);
 // valid until the hook returns.
 bool launch_call_parameters(const struct launch_call *l, const void **bytes, size_t *size);
 
+// Provides parameter number i of the layout, which has the size of a pointer, without gathering the others.
+// Returns false if it cannot be read.
+bool launch_call_word(const struct launch_call *l, const struct kernels_layout *layout, uint32_t i,
+                      uint64_t *value);
+
 // Has another kernel launched, which takes the same parameters and the appended ones. Call it from a mode's
 // launch or node member; it is valid for that call only. A CUkernel must be known as one (kernels_found). A
 // kernel may replace one kernel of the program only (kernels_stands_for), so that cuGraphKernelNodeGetParams

@@ -7,7 +7,7 @@
 #include "mode/mode_testing.h"
 #include "pages/pages.h"
 
-CUresult (*kernel_fault_contained)(void);
+CUresult (*kernel_fault_contained)(bool launch);
 
 void kernel_fault_report(CUresult r)
 {

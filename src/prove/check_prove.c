@@ -19,10 +19,10 @@
 #include "prove/worth.h"
 #include "track/track.h"
 
-// The buffer of a root, as the launch finds it.
+// The buffer of a root, as the launch finds it, or as an earlier one has found it.
 struct buffer {
-    bool looked_up;
-    bool passes;       // a later launch must look it up again
+    uint64_t launch;   // that it was looked at for last, by its number in struct found
+    uint64_t version;  // track_changes() + 1 when it was looked up; 0: the next launch must look it up again
     uint64_t pointer;  // 0 for variables
     struct judge_buffer judged;
     // Of what is not known: enum kcheck_kind of every access by way of it; 0: there may be none. Then also
@@ -31,8 +31,14 @@ struct buffer {
     uint64_t base;
 };
 
-// Memory for one evaluation: the buffers, and the work area of proof_eval. The lock also protects the memos
-// of the proofs that use the area. Several areas let launches of several threads go on side by side.
+// The buffers of a proof's roots: most launches are passed the pointers of the one before.
+struct found {
+    uint64_t launch;  // how many launches have asked so far
+    struct buffer buffers[];
+};
+
+// Memory for one evaluation: the work area of proof_eval. The lock also protects what is remembered for the
+// proofs that use the area. Several areas let launches of several threads go on side by side.
 struct area {
     struct lock lock;
     char *memory;
@@ -44,7 +50,8 @@ static struct area areas[AREAS] = {{.lock = LOCK_INIT(CHECK_PROVE)},
                                    {.lock = LOCK_INIT(CHECK_PROVE)},
                                    {.lock = LOCK_INIT(CHECK_PROVE)}};
 
-// Equal proofs, with equal sites, are one. The members never change; what `memo` and `worth` point to does.
+// Equal proofs, with equal sites, are one. The members never change; what `memo`, `found` and `worth` point
+// to does.
 struct check_prove {
     struct check_prove *next;
     uint64_t hash;
@@ -53,8 +60,10 @@ struct check_prove {
     bool asks;                   // some access is asked for
     bool may_be_bare, has_rest;  // pass_check.h
     uint32_t naccesses;          // that are asked for
+    // All three are protected by the area's lock.
     struct proof_memo *memo;
-    struct worth *worth;  // protected by the area's lock, as what the memo holds
+    struct found *found;
+    struct worth *worth;
     struct area *area;
 };
 enum { CHAINS = 256 };
@@ -77,9 +86,9 @@ static size_t round_up(size_t size)
     return (size + 15) / 16 * 16;
 }
 
-static size_t buffers_size(const struct proof *p)
+static size_t found_size(const struct proof *p)
 {
-    return round_up(p->head->nroots * sizeof(struct buffer));
+    return round_up(sizeof(struct found) + p->head->nroots * sizeof(struct buffer));
 }
 
 static size_t asked_size(const struct pass_check_kernel *k)
@@ -126,10 +135,11 @@ static struct check_prove *add_row(const struct pass_check_kernel *k, uint64_t h
     if (proof_read(k->proof.ptr, k->proof.len, &given))
         return NULL;
     size_t head = round_up(sizeof(struct check_prove)), bytes = round_up(k->proof.len),
-           asked = round_up(asked_size(k)), worth = round_up(sizeof(struct worth));
-    char *memory = mem_alloc(head + bytes + asked + worth + proof_memo_size(&given));
+           asked = round_up(asked_size(k)), worth = round_up(sizeof(struct worth)),
+           found = found_size(&given);
+    char *memory = mem_alloc(head + bytes + asked + worth + found + proof_memo_size(&given));
     struct area *area = &areas[hash / CHAINS % AREAS];
-    if (!memory || !grow(area, buffers_size(&given) + proof_work_size(&given))) {
+    if (!memory || !grow(area, proof_work_size(&given))) {
         mem_free(memory);
         return NULL;
     }
@@ -146,9 +156,9 @@ static struct check_prove *add_row(const struct pass_check_kernel *k, uint64_t h
     row->asks = row->naccesses;
     row->worth = (struct worth *)(memory + head + bytes + asked);
     *row->worth = worth_first();
+    row->found = memset(memory + head + bytes + asked + worth, 0, found);
     lock_take(&area->lock);
-    row->memo = proof_memo_init(&row->proof, memory + head + bytes + asked + worth,
-                                area->memory + buffers_size(&row->proof));
+    row->memo = proof_memo_init(&row->proof, memory + head + bytes + asked + worth + found, area->memory);
     lock_give(&area->lock);
     row->next = atomic_load_explicit(&chains[hash % CHAINS], memory_order_relaxed);
     // Release: pairs with the acquire in find_row.
@@ -192,7 +202,7 @@ bool check_prove_has_end(enum track_family family)
 // may be used by kernels of others.
 static struct buffer find_lost(const struct proof_root *root, uint64_t pointer)
 {
-    struct buffer found = {.looked_up = true, .pointer = pointer};
+    struct buffer found = {.pointer = pointer};
     const struct track_block *b = pointer ? track_freed(pointer) : NULL;
     if (!pointer)
         found.lost = root->strong ? KCHECK_NULL : 0;
@@ -205,32 +215,85 @@ static struct buffer find_lost(const struct proof_root *root, uint64_t pointer)
     return found;
 }
 
-// Finds the buffer of a root. Call it inside an epoch section.
-static struct buffer find(const struct proof_root *root, const struct proof_launch *l)
+// What is asked of a launch: inside an epoch section from the first lookup on.
+struct judging {
+    const struct check_prove *p;
+    const struct proof_launch *l;
+    uint64_t version;  // as in struct buffer
+    bool passes;       // a later launch must look up some buffer again
+    bool inside;
+    unsigned section;
+};
+
+// The version comes before all lookups: what they find is kept as of then.
+static struct judging judging_start(const struct check_prove *p, const struct proof_launch *l)
+{
+    p->found->launch++;
+    return (struct judging){.p = p, .l = l, .version = track_changes() + 1};
+}
+
+static void judging_end(struct judging *j)
+{
+    if (j->inside)
+        epoch_leave(j->section);
+}
+
+static uint64_t pointer_of(const struct proof_root *root, const struct proof_launch *l)
 {
     uint64_t pointer = 0;
-    if (root->kind != PROOF_ROOT_PARAM)
-        return (struct buffer){.looked_up = true, .judged = judge_variable(root, l->dynamic_shared)};
     if (root->at <= l->params_size && l->params_size - root->at >= sizeof pointer)
         memcpy(&pointer, (const char *)l->params + root->at, sizeof pointer);
-    if (check_prove_buffer) {
-        bool lasts = true;
-        struct judge_buffer judged = check_prove_buffer(pointer, &lasts);
-        return (struct buffer){.looked_up = true, .passes = !lasts, .pointer = pointer, .judged = judged};
-    }
+    return pointer;
+}
+
+// Finds the buffer that a pointer among the parameters points into.
+static struct buffer find(const struct proof_root *root, uint64_t pointer)
+{
     const struct track_block *b = pointer ? track_announced(pointer) : NULL;
     b = b || !pointer ? b : track_live(pointer);
     if (!b)
         return find_lost(root, pointer);
     // When memory of a graph is valid is unknown, and what a pool has not announced is not valid.
     if (b->facts.family == TRACK_GRAPH || atomic_load_explicit(&b->pooled, memory_order_relaxed))
-        return (struct buffer){.looked_up = true, .pointer = pointer};
+        return (struct buffer){.pointer = pointer};
     return (struct buffer){
-        .looked_up = true,
         .pointer = pointer,
         .judged = {.known = true, .size = b->range.size, .into = pointer - b->range.base},
         .base = b->range.base,
     };
+}
+
+static struct buffer look_up(struct judging *j, const struct proof_root *root, uint64_t pointer)
+{
+    if (root->kind != PROOF_ROOT_PARAM)
+        return (struct buffer){.judged = judge_variable(root, j->l->dynamic_shared)};
+    if (check_prove_buffer) {
+        bool lasts = true;
+        struct judge_buffer judged = check_prove_buffer(pointer, &lasts);
+        j->passes |= !lasts;
+        return (struct buffer){.pointer = pointer, .judged = judged};
+    }
+    if (!j->inside)
+        j->section = epoch_enter();
+    j->inside = true;
+    struct buffer b = find(root, pointer);
+    b.version = j->version;
+    return b;
+}
+
+// Returns the buffer of a root. It is looked up if no launch has done so since buffers changed last, or if
+// this one has another pointer.
+static const struct buffer *buffer_of(struct judging *j, uint32_t number)
+{
+    struct buffer *b = &j->p->found->buffers[number];
+    const struct proof_root *root = &j->p->proof.roots[number];
+    if (b->launch == j->p->found->launch)
+        return b;
+    uint64_t pointer = root->kind == PROOF_ROOT_PARAM ? pointer_of(root, j->l) : 0;
+    if (b->version != j->version || b->pointer != pointer)
+        *b = look_up(j, root, pointer);
+    b->launch = j->p->found->launch;
+    return b;
 }
 
 // pointer: the root's value, 0 for variables.
@@ -246,20 +309,18 @@ static bool is_aligned(const struct pass_check_asked *asked, const struct proof_
 }
 
 // Returns whether an access is right that starts from a root.
-static bool is_inside(const struct check_prove *p, const struct proof_launch *l, uint32_t access,
-                      const struct proof_bound *bound, uint32_t root, struct buffer *buffers)
+static bool is_inside(struct judging *j, uint32_t access, const struct proof_bound *bound, uint32_t root)
 {
-    struct buffer *b = &buffers[root];
-    if (!b->looked_up)
-        *b = find(&p->proof.roots[root], l);
+    const struct check_prove *p = j->p;
+    const struct buffer *b = buffer_of(j, root);
     return is_aligned(&p->asked[access], &p->proof.roots[root], bound, b->pointer) &&
            judge_bound(bound, &b->judged).verdict == JUDGE_INSIDE;
 }
 
 // Returns whether an access is right in every thread of the launch, from each root that it may start from.
-static bool is_right(const struct check_prove *p, const struct proof_launch *l, uint32_t access,
-                     const struct proof_bound *bound, struct buffer *buffers)
+static bool is_right(struct judging *j, uint32_t access, const struct proof_bound *bound)
 {
+    const struct check_prove *p = j->p;
     uint32_t asked = p->asked[access].root;
     if (bound->verdict == PROOF_UNREACHABLE)
         return true;
@@ -270,10 +331,10 @@ static bool is_right(const struct check_prove *p, const struct proof_launch *l, 
         return false;
     bool right = true;
     if (root->kind != PROOF_ROOT_CHOICE)
-        return is_inside(p, l, access, bound, bound->root, buffers);
+        return is_inside(j, access, bound, bound->root);
     for (uint32_t i = 0; i < p->proof.head->nroots && right; i++)
         if (proof_root_may_be(&p->proof, bound->root, i))
-            right = is_inside(p, l, access, bound, i, buffers);
+            right = is_inside(j, access, bound, i);
     return right;
 }
 
@@ -285,18 +346,16 @@ static bool is_own_root(const struct check_prove *p, uint32_t access, const stru
     return root->kind == PROOF_ROOT_PARAM ? root->strong && asked == root->at : asked == PASS_CHECK_ANY_ROOT;
 }
 
-// Finds accesses that are certain to be wrong. Call it inside an epoch section.
-static void find_certain(const struct check_prove *p, const struct proof_launch *l,
-                         const struct proof_bound *bounds, struct buffer *buffers, struct check_certain *to)
+// Finds accesses that are certain to be wrong.
+static void find_certain(struct judging *j, const struct proof_bound *bounds, struct check_certain *to)
 {
+    const struct check_prove *p = j->p;
     for (uint32_t i = 0; i < p->proof.head->naccesses && to->n < CHECK_CERTAIN; i++) {
         const struct proof_bound *b = &bounds[i];
         if (p->asked[i].site == PASS_CHECK_UNASKED || b->verdict != PROOF_BOUNDED || !b->exact ||
             b->root == PROOF_NONE)
             continue;
-        struct buffer *buffer = &buffers[b->root];
-        if (!buffer->looked_up)
-            *buffer = find(&p->proof.roots[b->root], l);
+        const struct buffer *buffer = buffer_of(j, b->root);
         struct judge_answer a = judge_bound(b, &buffer->judged);
         if (a.verdict != JUDGE_OUTSIDE && !buffer->lost)
             continue;
@@ -317,24 +376,22 @@ static void find_certain(const struct check_prove *p, const struct proof_launch 
 }
 
 // What the bounds of a launch prove. *wide: whether narrower ones might prove more.
-static enum check_proved judge_all(const struct check_prove *p, const struct proof_launch *l,
-                                   const struct proof_bound *bounds, struct buffer *buffers, bool *wide)
+static enum check_proved judge_all(struct judging *j, const struct proof_bound *bounds, bool *wide)
 {
+    const struct check_prove *p = j->p;
     bool all = p->may_be_bare, rest = p->has_rest;
-    unsigned section = epoch_enter();
     *wide = false;
     for (uint32_t i = 0; i < p->proof.head->naccesses && (all || rest); i++) {
         const struct pass_check_asked *asked = &p->asked[i];
         // Of the others nothing is to be known once some access is not right.
         if (asked->site == PASS_CHECK_UNASKED || (!asked->rest && !all))
             continue;
-        if (is_right(p, l, i, &bounds[i], buffers))
+        if (is_right(j, i, &bounds[i]))
             continue;
         *wide |= bounds[i].verdict == PROOF_BOUNDED;
         all = false;
         rest &= !asked->rest;
     }
-    epoch_leave(section);
     return all ? CHECK_PROVED_ALL : rest ? CHECK_PROVED_REST : CHECK_PROVED_NOTHING;
 }
 
@@ -381,32 +438,50 @@ static bool renew(const struct check_prove *p, const struct proof_launch *l, voi
     return proof_memo_renew(p->memo, l, work, bounds);
 }
 
+// Judges by bounds that only a closed form has to give, if the launches before were answered by one. Returns
+// false if that proves less than the launch might. Requires the lock of the proof's area.
+static bool judge_closed(struct judging *j, const struct proof_bound **bounds, enum check_proved *proved)
+{
+    bool wide;
+    if (!proof_memo_closed(j->p->memo, j->l, bounds))
+        return false;
+    *proved = judge_all(j, *bounds, &wide);
+    return !wide;
+}
+
+// Judges by bounds from wherever they come. Returns false if there are none. *untried: whether an evaluation
+// that might prove more was not worth its time. Requires the lock of the proof's area.
+static bool judge_any(struct judging *j, void *work, const struct proof_bound **bounds,
+                      enum check_proved *proved, bool *untried)
+{
+    bool wide;
+    if (bounds_of(j->p, j->l, work, bounds))
+        return false;
+    *proved = judge_all(j, *bounds, &wide);
+    if (wide && renew(j->p, j->l, work, bounds, untried))
+        *proved = judge_all(j, *bounds, &wide);
+    return true;
+}
+
 // Requires the lock of the proof's area.
 static enum check_proved evaluate(const struct check_prove *p, const struct proof_launch *l,
                                   struct check_certain *certain, bool *lasts)
 {
-    struct buffer *buffers = (struct buffer *)p->area->memory;
-    char *work = p->area->memory + buffers_size(&p->proof);
     const struct proof_bound *bounds;
-    bool wide, untried = false;
-    *lasts = false;
+    enum check_proved proved;
+    bool untried = false;
+    struct judging j = judging_start(p, l);
     worth_settle(p->worth);
-    if (bounds_of(p, l, work, &bounds))
-        return CHECK_PROVED_NOTHING;
-    memset(buffers, 0, buffers_size(&p->proof));
-    enum check_proved proved = judge_all(p, l, bounds, buffers, &wide);
-    if (wide && renew(p, l, work, &bounds, &untried))
-        proved = judge_all(p, l, bounds, buffers, &wide);
-    *lasts = !untried;
-    for (uint32_t i = 0; i < p->proof.head->nroots; i++)
-        *lasts &= !buffers[i].passes;
+    bool judged =
+        judge_closed(&j, &bounds, &proved) || judge_any(&j, p->area->memory, &bounds, &proved, &untried);
+    if (!judged)
+        proved = CHECK_PROVED_NOTHING;
+    *lasts = judged && !untried && !j.passes;
     if (proved != CHECK_PROVED_NOTHING)
         worth_won(p->worth, threads_of(l->grid, l->block), p->naccesses);
-    if (proved != CHECK_PROVED_ALL && certain) {
-        unsigned section = epoch_enter();
-        find_certain(p, l, bounds, buffers, certain);
-        epoch_leave(section);
-    }
+    if (judged && proved != CHECK_PROVED_ALL && certain)
+        find_certain(&j, bounds, certain);
+    judging_end(&j);
     return proved;
 }
 

@@ -19,8 +19,7 @@ struct launch_call;
 struct judge_buffer;
 
 // What pointers among a launch's parameters point into, if it is not the program's own buffer (NULL, as it is
-// at first). Sets *lasts to false if a later launch must ask again. Called inside an epoch section. Set
-// before the first launch.
+// at first). Sets *lasts to false if a later launch must ask again. Set before the first launch.
 extern struct judge_buffer (*check_prove_buffer)(uint64_t pointer, bool *lasts);
 
 // A kernel's proof, made ready for launches. It stays for the life of the process: modules that are loaded

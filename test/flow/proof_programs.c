@@ -341,7 +341,7 @@ static void execute(struct thread *t)
 // --- comparison --------------------------------------------------------------------------------------------
 
 static struct {
-    unsigned long long programs, closed, held, bounded, unknown, unreachable, touched, failures;
+    unsigned long long programs, closed, held, alone, bounded, unknown, unreachable, touched, failures;
 } totals;
 
 static void describe(const struct thread *t, const char *who, uint32_t k, const struct proof_bound *b,
@@ -407,15 +407,17 @@ static bool try_launch(const struct proof *p, const struct proof_launch *l, cons
 {
     static struct thread t;
     struct proof_bound fresh[MOST_ROWS], by_closed[MOST_ROWS];
-    const struct proof_bound *remembered;
+    const struct proof_bound *remembered, *alone;
     if (proof_eval(p, l, work, fresh, NULL)) {
         printf("a launch is not valid\n");
         exit(2);
     }
     bool held = closed && closed_eval(closed, p, l, work, by_closed);
+    bool is_alone = proof_memo_closed(memo, l, &alone);
     if (proof_memo_eval(memo, l, work, &remembered, NULL))
         exit(2);
     totals.held += held;
+    totals.alone += is_alone;
     count(fresh);
     t.p = p;
     t.l = l;
@@ -430,6 +432,7 @@ static bool try_launch(const struct proof *p, const struct proof_launch *l, cons
         for (uint32_t k = 0; k < nrows; k++)
             totals.touched += t.last[k] >= 0;
         if (!inside(&t, "proof_eval", fresh) || (held && !inside(&t, "the closed form", by_closed)) ||
+            (is_alone && !inside(&t, "proof_memo_closed", alone)) ||
             !inside(&t, "proof_memo_eval", remembered))
             return false;
     }
@@ -480,10 +483,10 @@ int main(int argc, char **argv)
         printf("program of seed %lu\n", seed + k);
         return 1;
     }
-    printf("covered: %llu programs, %llu closed forms, which held for %llu launches; %llu bounded, %llu "
-           "unknown, "
-           "%llu unreachable; %llu touched\n",
-           totals.programs, totals.closed, totals.held, totals.bounded, totals.unknown, totals.unreachable,
-           totals.touched);
+    printf(
+        "covered: %llu programs, %llu closed forms, which held for %llu launches, %llu asked of one alone; "
+        "%llu bounded, %llu unknown, %llu unreachable; %llu touched\n",
+        totals.programs, totals.closed, totals.held, totals.alone, totals.bounded, totals.unknown,
+        totals.unreachable, totals.touched);
     return 0;
 }

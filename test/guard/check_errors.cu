@@ -548,6 +548,8 @@ static __global__ void ignores(int *a, long from, int *unused)
 static void stale(bool bad)
 {
     int *a = take<int>(1), *b = take<int>(100);
+    ignores<<<1, 1>>>(a, 0, b + 5);  // what is known of the pointer from now on does not last
+    wait();
     if (bad)
         NEED(cudaFree(b));
     ignores<<<1, 1>>>(a, 0, b + 5);

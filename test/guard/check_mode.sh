@@ -119,7 +119,7 @@ run --kernel-name=fill "$T/check_errors" bad stale
 [ "$status" = 0 ] && [ -z "$found" ] &&
     grep -q 'ignores.* runs unchecked, was passed 0x.* as argument 3: that is 20 bytes into a 400' "$T/log" &&
     grep -Eq 'were passed a pointer into a freed buffer +1$' "$T/log" &&
-    grep -A 2 'moat: kernels that ran unchecked$' "$T/log" | grep -Eq '^ +1  ignores\('
+    grep -A 2 'moat: kernels that ran unchecked$' "$T/log" | grep -Eq '^ +2  ignores\('
 verdict $? 'a freed argument'
 run --kernel-name=fill "$T/check_errors" good stale
 [ "$status" = 0 ] && [ -z "$found" ] && ! grep -q 'was passed' "$T/log"

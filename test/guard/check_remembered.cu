@@ -54,6 +54,21 @@ static void launch_in_part(void)
     wait();
 }
 
+// No two of these are equal: each is judged by itself, with the buffers that the one before has found.
+static int smaller;
+
+static void launch_other(void)
+{
+    fill<<<4, 256>>>(a, COUNT - smaller++);
+    wait();
+}
+
+static void launch_other_in_part(void)
+{
+    fill_by<<<4, 256>>>(a, which, COUNT - smaller++);
+    wait();
+}
+
 static void repeat(void (*f)(void))
 {
     for (int i = 0; i < EQUAL; i++)
@@ -116,6 +131,51 @@ static void other_freed_in_part(bool bad)
     repeat(launch_in_part);
     NEED(cudaFree(bad ? which : b));
     launch_in_part();
+}
+
+static void freed_between_others(bool bad)
+{
+    start();
+    repeat(launch_other);
+    NEED(cudaFree(bad ? a : b));
+    launch_other();
+}
+
+static void freed_between_others_elsewhere(bool bad)
+{
+    start();
+    std::thread first([=] { repeat(launch_other); });
+    first.join();
+    repeat(launch_other);
+    std::thread other([=] { NEED(cudaFree(bad ? a : b)); });
+    other.join();
+    launch_other();
+}
+
+static void freed_between_others_in_part(bool bad)
+{
+    start();
+    repeat(launch_other_in_part);
+    NEED(cudaFree(bad ? which : b));
+    launch_other_in_part();
+}
+
+// The last one is passed another pointer, to a buffer that was there before.
+static void smaller_between_others(bool bad)
+{
+    start();
+    int *small = take<int>(COUNT / 2);
+    repeat(launch_other);
+    a = bad ? small : b;
+    launch_other();
+}
+
+static void announced_between_others(bool bad)
+{
+    start();
+    repeat(launch_other);
+    moat_block_made(a, bad ? BYTES / 2 : BYTES, "piece");
+    launch_other();
 }
 
 // From then on the pointer is one into the smaller block.
@@ -185,6 +245,11 @@ static const check_case cases[] = {
     {"freed_and_taken", freed_and_taken, "heap-use-after-free"},
     {"freed_in_part", freed_in_part, "heap-use-after-free"},
     {"other_freed_in_part", other_freed_in_part, "heap-use-after-free"},
+    {"freed_between_others", freed_between_others, "heap-use-after-free"},
+    {"freed_between_others_elsewhere", freed_between_others_elsewhere, "heap-use-after-free"},
+    {"freed_between_others_in_part", freed_between_others_in_part, "heap-use-after-free"},
+    {"smaller_between_others", smaller_between_others, "heap-buffer-overflow"},
+    {"announced_between_others", announced_between_others, "heap-buffer-overflow"},
     {"announced", announced, "heap-buffer-overflow"},
     {"announced_in_part", announced_in_part, "heap-buffer-overflow"},
     {"withdrawn", withdrawn, "heap-buffer-overflow"},

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# --mode=check remembers what it has found out about a launch for those that are equal: a free, an allocation
-# or an announcement between two of them is seen all the same, whichever thread makes it.
+# --mode=check remembers what it has found out about a launch for those that are equal, and about buffers for
+# those that are not: a free, an allocation or an announcement between two of them is seen all the same,
+# whichever thread makes it.
 set -u
 . test/guard/check.bash
 compile 80 check_remembered -Iinclude -lcuda
@@ -20,6 +21,6 @@ while IFS=$'\t' read -r name type; do
         verdict $? "bad $name, variants $variants"
     done
 done <"$T/cases"
-enough_cases 39
+enough_cases 59
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
