@@ -3,6 +3,7 @@
 #ifndef MOAT_PASS_PASS_FENCE_STATE_H
 #define MOAT_PASS_PASS_FENCE_STATE_H
 
+#include "flow/multiples.h"
 #include "kfence/kfence.h"
 #include "pass/pass_check_state.h"
 
@@ -30,8 +31,13 @@ struct fence_masked {
     uint32_t variable;  // the access is meant for this variable of the module in global memory; PTX_NONE
     uint8_t lanes;      // only lanes below make the access; 0: all
     int32_t low, high;  // shared, or of a variable: bytes from the register on that are compared
+    uint8_t known;      // by what flow/multiples.h says, the register is a multiple of 2^known
+    // By pass_fence_near.c: shared, in place: what the register is to be a multiple of 2^power of.
+    uint8_t power;
     // By pass_fence_near.c: what code the access needs, and whether that may change the register itself.
-    bool masks, aligns, in_place;
+    // notes: an address outside of the partition is noted; masks: and changed.
+    // often: it is in a loop; shares: other accesses would profit from a change.
+    bool notes, masks, aligns, in_place, often, shares;
 };
 typedef VEC(struct fence_masked) fence_plan;
 
@@ -120,10 +126,15 @@ struct fencing {
     VEC(struct fence_shape) shapes;
 };
 
+// Bytes that alignments may take off an address beside what pass_fence_far.c finds.
+enum { FENCE_FAR_SLACK = 8 << 20 };
 enum { FENCE_FRAME = 8 };  // bytes of a variable of ours whose address says where the frame is
-enum fence_note { FENCE_MASKED, FENCE_SKEWED, FENCE_OUTSIDE, FENCE_NOTES };  // OUTSIDE of shared memory
-enum { FENCE_MOST_SHARED = 128 };                                            // bytes of a masked access
-enum { FENCE_ROWS = 3 };  // most memory operands of one instruction that are fenced
+// What a thread notes, in a register each in which bits are set: the pointer was outside of the partition, in
+// bits that k->outside has; was not aligned; was outside of shared memory. FENCE_APART is a predicate: the
+// pointer was outside of its variable.
+enum fence_note { FENCE_MASKED, FENCE_SKEWED, FENCE_OUTSIDE, FENCE_APART, FENCE_NOTES };
+enum { FENCE_MOST_SHARED = 128 };  // bytes of a masked access
+enum { FENCE_ROWS = 3 };           // most memory operands of one instruction that are fenced
 
 // A function that is rewritten.
 struct fence_func {
@@ -142,11 +153,12 @@ struct fence_func {
     bool deep;                     // calls look whether the stack has room
     uint32_t frame;                // symbol of a local variable of ours; PTX_NONE: there is none
     // Registers.
-    uint32_t noted[FENCE_NOTES];  // predicates: whether masks had to change something
-    uint32_t pages, base64;       // for modulo
-    uint32_t top;                 // the upper half of the partition's last address
-    uint32_t base, outside;       // the upper halves of the module's variable
-    uint32_t limit;               // bytes of shared memory
+    uint32_t noted[FENCE_NOTES];           // whether masks had to change something
+    uint32_t pages, base64;                // for modulo
+    uint32_t base, outside;                // the upper halves of the module's variable
+    uint32_t top;                          // the upper half of the partition's last address
+    uint32_t rounded[MULTIPLES_MOST + 1];  // `end`, made a multiple of 2^i; 0: not yet
+    uint32_t limit;                        // bytes of shared memory
     uint32_t own, end;        // where the block's shared memory begins and ends; without clusters 0 and limit
     uint32_t to[FENCE_ROWS];  // fenced pointers
     uint32_t narrow[FENCE_ROWS];  // and those into shared memory
@@ -274,6 +286,14 @@ int fence_find_grid_words(struct fencing *k, uint32_t index, fence_rows *to);
 // pass_fence_mask.c: finds the accesses of a kernel that need only a mask. Requires that nothing has been
 // edited.
 int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan);
+// pass_fence_far.c: finds which numbers are added to pointers. Requires that nothing has been edited. 0 or
+// -ENOMEM. *out is of the arena.
+struct fence_far;
+int fence_far_build(const struct ptx_func *f, const struct reach *reach, struct arena *arena,
+                    struct fence_far **out);
+// Returns the most that a statement's operand of 64 bits, or that of MAD's first two, adds or takes off, in
+// bytes; UINT64_MAX: it is not known.
+uint64_t fence_far_most(const struct fence_far *s, uint32_t stmt, unsigned operand);
 // pass_fence_near.c: finds which accesses of the plan need no code. Requires that nothing has been edited.
 // kept: by index of a register, which code may not change it; NULL: it may change all.
 int fence_find_near(struct fencing *k, uint32_t index, fence_plan *plan, const bool *kept);

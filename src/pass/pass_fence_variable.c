@@ -194,7 +194,7 @@ void fence_mask_variable(struct fence_func *k, const struct fence_masked *m, con
         BEFORE(k, m->stmt, "add.s64 %0, %0, %1;", edit_reg(first),
                edit_imm(fence_variable_skew(k->k->all.c->m, m->variable, low)));
     BEFORE(k, m->stmt, "selp.b64 %0, %1, %2, %3;", edit_reg(to), edit_reg(first), edit_reg(m->reg),
-           edit_reg(k->noted[FENCE_MASKED]));
+           edit_reg(k->noted[FENCE_APART]));
     struct ptx_operand address = edit_addr(to, m->start);
     address.unified = mem->addr->unified;
     edit_set(e, m->stmt, (unsigned)(mem->addr - k->f->stmts[m->stmt].operands), address);
