@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which numbers of 64 bits a kernel adds to pointers: often an index of 32 bits, times the size of an element.
-// Around the partition are sinks, KFENCE_FAR bytes on either side, so that a pointer in the partition needs no
-// mask after such a sum (pass_fence_near.c).
+// Which numbers of 64 bits a kernel adds to pointers: often an index of 32 bits, times the size of an
+// element. Around the partition are sinks, KFENCE_FAR bytes on either side, so that a pointer in the
+// partition needs no mask after such a sum (pass_fence_near.c).
 //
 //   NUMBER [low, high]   a number between these, both included
 //

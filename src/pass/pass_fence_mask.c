@@ -43,6 +43,15 @@ struct planning {
     fence_plan *plan;
 };
 
+// Returns the power of two that a value is certain to be a multiple of, also by what its root is one of.
+static uint8_t known_of(const struct planning *p, uint32_t v, struct roots_of root)
+{
+    bool variable = check_is_variable(root);
+    unsigned of = variable ? multiples_of_variable(ptx_sym(p->k->all.c->m, root.id)->var) : 0;
+    unsigned beyond = p->multiples.beyond[v] < of ? p->multiples.beyond[v] : of;
+    return p->multiples.own[v] > beyond ? p->multiples.own[v] : (uint8_t)beyond;
+}
+
 // Sets what the address must be a multiple of: 1 if it certainly is one, or if the host asks it of the
 // parameter.
 static void set_align(const struct planning *p, struct fence_masked *m, const struct ptx_mem *mem,
@@ -55,10 +64,7 @@ static void set_align(const struct planning *p, struct fence_masked *m, const st
     unsigned own_power = variable ? multiples_of_variable(ptx_sym(p->k->all.c->m, root.id)->var) : 0;
     m->align = align;
     m->asked = 1;
-    if (v != REACH_NONE) {
-        unsigned beyond = p->multiples.beyond[v] < own_power ? p->multiples.beyond[v] : own_power;
-        m->known = p->multiples.own[v] > beyond ? p->multiples.own[v] : (uint8_t)beyond;
-    }
+    m->known = v == REACH_NONE ? 0 : known_of(p, v, root);
     if (v == REACH_NONE || mem->addr->value & ((int64_t)align - 1))
         return;
     bool follows = p->multiples.beyond[v] >= power;
@@ -143,6 +149,50 @@ static bool is_number_too(const struct planning *p, uint32_t offset)
     return false;
 }
 
+enum { MOST_BACK = 200 };  // statements in which a register's sum is looked for
+
+static bool writes(const struct planning *p, uint32_t at, uint32_t reg)
+{
+    const struct regs *regs = p->roots->reach->regs;
+    struct regs_list list =
+        p->f->stmts[at].kind == PTX_INSN ? regs_at(regs, at) : (struct regs_list){NULL, 0};
+    for (uint32_t i = 0; i < list.n; i++)
+        if (list.at[i].writes && regs->reg[list.at[i].reg] == reg)
+            return true;
+    return false;
+}
+
+// An address in shared memory that is the sum of a register and a constant, made in the same block: the
+// access is by that register, as others may be. It must be aligned for certain.
+static void use_summand(const struct planning *p, struct fence_masked *m)
+{
+    const struct reach *reach = p->roots->reach;
+    uint32_t first = reach->cfg->blocks[reach->cfg->block_of[m->stmt]].first, at = m->stmt;
+    while (at > first && m->stmt - at < MOST_BACK && !writes(p, at - 1, m->reg))
+        at--;
+    if (at == first || m->stmt - at >= MOST_BACK || m->align > 1)
+        return;
+    const struct ptx_stmt *s = &p->f->stmts[--at];
+    const struct ptx_operand *to = ptx_operand(s, 0), *from = ptx_operand(s, 1), *by = ptx_operand(s, 2);
+    if (s->form->id != PTX_OP_ADD || s->guard != PTX_NONE || s->form->odd || to->kind != PTX_REG ||
+        ptx_form_has(s->form, PTX_MOD_SAT) || from->kind != PTX_REG || from->sub != PTX_SEL_NONE ||
+        from->id == m->reg || by->kind != PTX_IMM || by->value >= KFENCE_OFFSET ||
+        by->value <= -KFENCE_OFFSET ||
+        ptx_type_bits((enum ptx_type)ptx_reg_var(p->f, from->id)->type) != 32 ||
+        ptx_type_bits((enum ptx_type)s->form->types[0]) != 32)
+        return;
+    int64_t start = m->start + by->value;
+    uint32_t v = reach_read(reach, at, regs_index(reach->regs, from->id));
+    for (uint32_t i = at + 1; i < m->stmt; i++)
+        if (writes(p, i, from->id))
+            return;
+    if (v == REACH_NONE || start >= KFENCE_OFFSET || start <= -KFENCE_OFFSET)
+        return;
+    m->reg = from->id;
+    m->start = (int32_t)start;
+    m->known = known_of(p, v, p->roots->of[v]);
+}
+
 // Returns whether the access only needs a mask, and describes it.
 static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const struct ptx_mem *mem,
                       struct fence_masked *m)
@@ -159,7 +209,8 @@ static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const
     struct roots_of root = roots_address(p->roots, at, addr);
     bool shared = ptx_space_is((enum ptx_space)mem->space) == PTX_SPACE_SHARED;
     uint32_t variable = fence_variable_of(p->roots, root, mem);
-    bool rooted = root.kind == ROOTS_PARAM || variable != PTX_NONE;
+    bool generic = bits == 64 && fence_is_generic_shared(p->roots, root, mem);
+    bool rooted = root.kind == ROOTS_PARAM || variable != PTX_NONE || generic;
     if (shared ? bits != 32 || mem->bytes > FENCE_MOST_SHARED
                : bits != 64 || !rooted || rows || fence_is_shared(mem))
         return false;
@@ -172,9 +223,12 @@ static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const
                                .width = mem->bytes ? (int32_t)mem->bytes : 1,
                                .offset = root.id,
                                .shared = shared,
+                               .generic = generic,
                                .variable = variable,
                                .lanes = rows && mem->lanes < 32 ? mem->lanes : 0};
     set_align(p, m, mem, root);
+    if (shared && !m->lanes)
+        use_summand(p, m);
     return variable == PTX_NONE || (m->align == 1 && fence_variable_power(p->k->all.c->m, variable) >=
                                                          (unsigned)__builtin_ctz(fence_alignment(mem)));
 }
@@ -361,8 +415,8 @@ static void emit_note(struct fence_func *k, const struct fence_masked *m)
     note_difference(k, m, FENCE_MASKED, from, k->base);
 }
 
-// No instruction waits for the note. In loops the other is (bits & ~outside) | base, for which one number must
-// be in a register; elsewhere loading that would take longer.
+// No instruction waits for the note. In loops the other is (bits & ~outside) | base, for which one number
+// must be in a register; elsewhere loading that would take longer.
 static void emit_mask(struct fence_func *k, const struct fence_masked *m)
 {
     emit_note(k, m);
@@ -434,9 +488,9 @@ static uint32_t end_of(struct fence_func *k, unsigned power)
     return k->rounded[power];
 }
 
-// Sets k->low to the register, or the nearest one by which bytes [low, high) from it on are in the block's shared
-// memory and which is a multiple of 2^power. There is one, since the system has a part of shared memory. All
-// addresses there have fewer than 31 bits; a register in front of them may be negative.
+// Sets k->low to the register, or the nearest one by which bytes [low, high) from it on are in the block's
+// shared memory and which is a multiple of 2^power. There is one, since the system has a part of shared
+// memory. All addresses there have fewer than 31 bits; a register in front of them may be negative.
 static void emit_inside(struct fence_func *k, const struct fence_masked *m, uint32_t reg, int32_t low,
                         int32_t high, unsigned power)
 {
@@ -486,11 +540,51 @@ static void mask_shared(struct fence_func *k, const struct fence_masked *m, cons
     edit_set(e, m->stmt, (unsigned)(mem->addr - k->f->stmts[m->stmt].operands), address);
 }
 
+// A generic address in the shared memory of the cluster: that of rank r is at r * 16 MiB. What is elsewhere
+// is noted too, and becomes an address in the block's own.
+static void mask_generic(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem)
+{
+    struct edit *e = k->k->all.c->edit;
+    bool exact = k->k->exact_shared;
+    uint32_t to = edit_new_reg(e, PTX_B64), was = k->narrow[0];
+    BEFORE(k, m->stmt, "add.s64 %0, %1, %2;", edit_reg(k->what), edit_reg(m->reg), edit_imm(m->start));
+    BEFORE(k, m->stmt,
+           exact ? "isspacep.shared::cluster %0, %1;\ncvta.to.shared::cluster.u64 %1, %1;\n"
+                   "selp.b32 %2, 0, 1, %0;\ncvt.u32.u64 %3, %1;"
+                 : "isspacep.shared %0, %1;\ncvta.to.shared.u64 %1, %1;\nselp.b32 %2, 0, 1, %0;\n"
+                   "cvt.u32.u64 %3, %1;",
+           edit_reg(k->bad), edit_reg(k->what), edit_reg(k->high), edit_reg(was));
+    note(k, m, FENCE_OUTSIDE, GUARDED("or.b32 %0, %1, %0;"), k->high, edit_imm(0));
+    if (m->aligns)
+        emit_aligned(k, m, was);
+    BEFORE(k, m->stmt, "sub.s32 %0, %1, %2;\nand.b32 %0, %0, %3;", edit_reg(k->high), edit_reg(k->limit),
+           edit_imm(m->width), edit_imm(-(int64_t)fence_alignment(mem)));
+    if (exact)
+        BEFORE(k, m->stmt,
+               "and.b32 %0, %1, 0xFFFFFF;\nmin.u32 %0, %0, %2;\nmov.u32 %2, %cluster_nctarank;\n"
+               "shl.b32 %2, %2, 24;\nsetp.lt.u32 %3, %1, %2;\nand.b32 %2, %1, 0xFF000000;\n"
+               "selp.b32 %2, %2, %4, %3;\nor.b32 %0, %0, %2;",
+               edit_reg(k->low), edit_reg(was), edit_reg(k->high), edit_reg(k->bad), edit_reg(k->own));
+    else
+        BEFORE(k, m->stmt, "min.u32 %0, %1, %2;", edit_reg(k->low), edit_reg(was), edit_reg(k->high));
+    note_difference(k, m, FENCE_OUTSIDE, k->low, was);
+    BEFORE(k, m->stmt,
+           exact ? "cvt.u64.u32 %0, %1;\ncvta.shared::cluster.u64 %0, %0;"
+                 : "cvt.u64.u32 %0, %1;\ncvta.shared.u64 %0, %0;",
+           edit_reg(to), edit_reg(k->low));
+    struct ptx_operand address = edit_addr(to, 0);
+    address.unified = mem->addr->unified;
+    edit_set(e, m->stmt, (unsigned)(mem->addr - k->f->stmts[m->stmt].operands), address);
+}
+
 void fence_mask(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem)
 {
     bool variable = m->variable != PTX_NONE;
     if (m->notes || m->masks || m->aligns)
-        (variable ? fence_mask_variable : m->shared ? mask_shared : mask_global)(k, m, mem);
+        (variable     ? fence_mask_variable
+         : m->generic ? mask_generic
+         : m->shared  ? mask_shared
+                      : mask_global)(k, m, mem);
 }
 
 // --- the ends of a variant ---------------------------------------------------------------------------------
@@ -552,13 +646,7 @@ int fence_mask_ends(struct fence_func *k)
     k->top = edit_new_reg(e, PTX_B32);
     edit_entry(e, "ld.const.b32 %0, [%1];", edit_reg(k->top),
                edit_sym_at(k->k->variable, offsetof(struct kfence_module, last) + 4));
-    edit_exits(e,
-               "and.b32 %0, %1, %2;\nor.b32 %0, %0, %3;\nor.b32 %0, %0, %4;\nsetp.ne.or.b32 %5, %0, 0, %6;\n"
-               "@%5 bra %7;",
-               edit_reg(k->bits), edit_reg(k->noted[FENCE_MASKED]),
-               modulo ? edit_imm(-1) : edit_reg(k->outside), edit_reg(k->noted[FENCE_SKEWED]),
-               edit_reg(k->noted[FENCE_OUTSIDE]), edit_reg(k->bad), edit_reg(k->noted[FENCE_APART]),
-               edit_sym(end));
+    err = err ? err : fence_exits(k, end);
     if (edit_falls_off(k->f))
         edit_before(e, last, "ret;");
     edit_place_label(e, last, end);

@@ -268,7 +268,8 @@ static void look_shared(const struct solving *s, struct fence_masked *m, int64_t
 static void look_access(struct solving *s, struct fence_masked *m)
 {
     // No register has the address for another access.
-    m->masks = m->reg == PTX_NONE;
+    m->masks = m->reg == PTX_NONE || m->generic;
+    m->aligns = m->generic && m->align > 1;
     if (m->masks)
         return;
     struct state *now = &s->now[s->number[regs_index(s->regs, m->reg)]];
@@ -294,8 +295,8 @@ static bool goes_on(const struct solving *s, uint32_t at, uint32_t reg)
     return is;
 }
 
-// Returns the next block to which all paths from the end of this one lead, forward in the text and keeping the
-// register; nblocks if there is none within a few.
+// Returns the next block to which all paths from the end of this one lead, forward in the text and keeping
+// the register; nblocks if there is none within a few.
 static uint32_t next_block(const struct solving *s, uint32_t b, uint32_t reg)
 {
     uint32_t to = b + 1, none = s->cfg->nblocks;
@@ -324,7 +325,7 @@ static void add_access(const struct solving *s, struct fence_masked *m, const st
     int32_t most = bytes < MOST_SPAN ? (int32_t)bytes : MOST_SPAN;
     int32_t low = n->start < m->low ? n->start : m->low;
     int32_t high = n->start + n->width > m->high ? n->start + n->width : m->high;
-    if (n->shared != m->shared || n->variable != m->variable || n->reg != m->reg ||
+    if (n->shared != m->shared || n->generic || n->variable != m->variable || n->reg != m->reg ||
         !is_certain(&s->f->stmts[n->stmt], n) || high - low > most || !fits(s, m, low, high))
         return;
     m->low = low;
@@ -338,7 +339,7 @@ static void find_group(const struct solving *s, size_t first)
     struct fence_masked *m = &s->plan->items[first];
     m->low = m->start;
     m->high = m->start + m->width;
-    if (fence_is_of_param(m) || m->reg == PTX_NONE || !is_certain(&s->f->stmts[m->stmt], m))
+    if (fence_is_of_param(m) || m->generic || m->reg == PTX_NONE || !is_certain(&s->f->stmts[m->stmt], m))
         return;
     uint32_t reg = regs_index(s->regs, m->reg), at = m->stmt, none = s->cfg->nblocks;
     size_t next = first + 1;

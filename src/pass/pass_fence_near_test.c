@@ -16,8 +16,8 @@
 #define KERNEL_END "ret;\n}\n"
 #define KERNEL(body) KERNEL_BEGIN body KERNEL_END
 
-// What masks: one of two instructions, in loops the other. What keeps an address in shared memory, what notes an
-// alignment, and what notes either of these or that a pointer left.
+// What masks: one of two instructions, in loops the other. What keeps an address in shared memory, what notes
+// an alignment, and what notes either of these or that a pointer left.
 #define MASK "max.u32"
 #define MASK_OFTEN ", 186;"
 #define SHARED "max.s32"
@@ -127,35 +127,35 @@ static void good_alignments(void **state)
     check(KERNEL("st.global.u64 [%a+4], %p;\n"), 0, 0, 1, 0);
 }
 
-// A number of 32 bits, times 4, added to a pointer in the partition stays in the sinks around it: that is only
-// noted. Two of them, one of more bits, and what is added again and again do not.
+// A number of 32 bits, times 8, added to a pointer in the partition stays in the sinks around it: that is
+// only noted. Two of them, one of more bits, and what is added again and again do not.
 static void good_sinks(void **state)
 {
     static const struct {
         const char *text;
         unsigned masks, notes;
     } cases[] = {
-        {"mul.wide.s32 %p, %x, 4;\nadd.s64 %p, %a, %p;\nld.global.u32 %x, [%p];\nst.global.u32 [%p+4], %x;\n",
+        {"mul.wide.s32 %p, %x, 8;\nadd.s64 %p, %a, %p;\nld.global.u32 %x, [%p];\nst.global.u32 [%p+4], %x;\n",
          0, 1},
-        {"cvt.s64.s32 %p, %x;\nshl.b64 %p, %p, 2;\nsub.s64 %p, %a, %p;\nld.global.u32 %x, [%p];\n", 0, 1},
+        {"cvt.s64.s32 %p, %x;\nshl.b64 %p, %p, 3;\nsub.s64 %p, %a, %p;\nld.global.u32 %x, [%p];\n", 0, 1},
         {"mad.wide.s32 %p, %x, 4, %a;\n@%c ld.global.u32 %x, [%p];\nst.global.u32 [%p], %x;\n", 0, 2},
-        {"mul.wide.u32 %p, %x, 2;\nadd.s64 %p, %p, %a;\nadd.s64 %p, %p, 4096;\nst.global.u32 [%p], %x;\n", 0,
+        {"mul.wide.u32 %p, %x, 4;\nadd.s64 %p, %p, %a;\nadd.s64 %p, %p, 4096;\nst.global.u32 [%p], %x;\n", 0,
          1},
-        {"mul.wide.s32 %p, %x, 8;\nadd.s64 %p, %a, %p;\nst.global.u64 [%p], %i;\n", 1, 1},
-        {"mul.wide.u32 %p, %x, 4;\nadd.s64 %p, %a, %p;\nst.global.u32 [%p], %x;\n", 1, 1},
-        {"mul.wide.s32 %q, %x, 4;\nadd.s64 %p, %a, %q;\nadd.s64 %p, %p, %q;\nst.global.u32 [%p], %x;\n", 1,
+        {"mul.wide.s32 %p, %x, 16;\nadd.s64 %p, %a, %p;\nst.global.u64 [%p], %i;\n", 1, 1},
+        {"mul.wide.u32 %p, %x, 8;\nadd.s64 %p, %a, %p;\nst.global.u32 [%p], %x;\n", 1, 1},
+        {"mul.wide.s32 %q, %x, 8;\nadd.s64 %p, %a, %q;\nadd.s64 %p, %p, %q;\nst.global.u32 [%p], %x;\n", 1,
          1},
-        {"mul.wide.s32 %q, %x, 4;\nadd.s64 %p, %a, %i;\nst.global.u32 [%p], %x;\nadd.s64 %p, %p, %q;\n"
+        {"mul.wide.s32 %q, %x, 8;\nadd.s64 %p, %a, %i;\nst.global.u32 [%p], %x;\nadd.s64 %p, %p, %q;\n"
          "st.global.u32 [%p], %x;\n",
          1, 2},
         {"cvt.u32.u32 %p, %x;\nadd.s64 %p, %a, %p;\nst.global.u8 [%p], %x;\n", 1, 1},
-        {"mov.b64 %p, %a;\nL:\nmul.wide.s32 %q, %x, 4;\nadd.s64 %p, %p, %q;\nst.global.u32 [%p], %x;\n"
+        {"mov.b64 %p, %a;\nL:\nmul.wide.s32 %q, %x, 8;\nadd.s64 %p, %p, %q;\nst.global.u32 [%p], %x;\n"
          "setp.eq.u32 %c, %x, 7;\n@%c bra L;\n",
          1, 1},
-        {"mul.wide.s32 %q, %x, 4;\nmov.b64 %p, %a;\nL:\nadd.s64 %p, %p, %q;\n@%c st.global.u32 [%p], %x;\n"
+        {"mul.wide.s32 %q, %x, 8;\nmov.b64 %p, %a;\nL:\nadd.s64 %p, %p, %q;\n@%c st.global.u32 [%p], %x;\n"
          "@%c bra L;\n",
          1, 1},
-        {"mul.wide.s32 %p, %x, 4;\nadd.s64 %p, %n, %p;\nst.global.u32 [%p], %x;\n", 0, 1},
+        {"mul.wide.s32 %p, %x, 8;\nadd.s64 %p, %n, %p;\nst.global.u32 [%p], %x;\n", 0, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[4096];
@@ -179,8 +179,8 @@ static void good_shared(void **state)
           0);
     check(KERNEL("st.shared.u32 [%t], %x;\nadd.u32 %t, %t, 64;\nst.shared.u32 [%t-64], %x;\n"), 0, 1, 0, 0);
     check(KERNEL("st.shared.u32 [%t], %x;\nadd.u32 %t, %t, 64;\nst.shared.u32 [%t], %x;\n"), 0, 2, 0, 0);
-    // A mask that changes the register leads other bytes of it elsewhere, those of the variable too. It does so
-    // only where another access profits.
+    // A mask that changes the register leads other bytes of it elsewhere, those of the variable too. It does
+    // so only where another access profits.
     check(KERNEL("st.shared.u32 [%s+2048], %x;\nst.shared.u32 [%s+508], %x;\n"), 0, 1, 0, 0);
     check(KERNEL("st.shared.u32 [%s+2048], %x;\nst.shared.u32 [%s+508], %x;\nst.shared.u32 [%s+2048], %y;\n"),
           0, 2, 0, 0);
@@ -194,8 +194,17 @@ static void good_shared(void **state)
     // What stands behind a branch need not be made, and what is too far away is compared by itself.
     check(KERNEL("st.shared.u32 [%t], %x;\n@%c bra L;\nst.shared.u32 [%t+4], %x;\nL:\n"), 0, 2, 0, 0);
     check(KERNEL("st.shared.u32 [%t], %x;\nst.shared.u32 [%t+2048], %x;\n"), 0, 2, 0, 0);
-    // What stands where branches have met again is made, unless one of them may end the thread or the register
-    // changes.
+    // A sum that is made for one access is compared as the register that it is made of.
+    check(
+        KERNEL(
+            "add.u32 %y, %t, 8;\nst.shared.u32 [%y], %x;\nadd.u32 %y, %t, -12;\nst.shared.u32 [%y+4], %x;\n"),
+        0, 1, 0, 0);
+    check(
+        KERNEL("add.u32 %y, %t, 8;\nadd.u32 %t, %t, 4;\nst.shared.u32 [%y], %x;\nst.shared.u32 [%t], %x;\n"),
+        0, 2, 0, 0);
+    check(KERNEL("@%c add.u32 %y, %t, 8;\nst.shared.u8 [%y], %x;\nst.shared.u8 [%t], %x;\n"), 0, 2, 0, 0);
+    // What stands where branches have met again is made, unless one of them may end the thread or the
+    // register changes.
     check(KERNEL("st.shared.u32 [%t], %x;\n@%c bra L;\nadd.u32 %x, %x, 1;\nL:\nst.shared.u32 [%t+4], %x;\n"),
           0, 1, 0, 0);
     check(KERNEL("st.shared.u32 [%t], %x;\n@%c bra L;\n@%c bra M;\nL:\nadd.u32 %x, %x, 1;\nM:\n"
@@ -269,6 +278,45 @@ static void good_number_too(void **state)
     check_union(UNION("mov.b32 %y, 1;\n"), 2, 0);
     check_union(UNION("cvt.u32.u64 %y, %p;\n"), 1, 1);
     check_union(UNION("cvt.u32.u64 %y, %p;\nand.b32 %y, %y, 15;\n"), 2, 0);
+}
+
+// Threads that end before anything can be noted do so as before; others look at the note, also in a loop.
+static void good_exits(void **state)
+{
+    struct pass_result *r = rewritten(
+        KERNEL("@%c bra E;\nadd.s64 %p, %a, %i;\nL:\nst.global.u32 [%p], %x;\n@%c bra E;\n@%c bra L;\n"
+               "E:\n"));
+    assert_int_equal(count(r, "@%c ret;"), 1);
+    assert_int_equal(count(r, "setp.ne.or.b32"), 2);
+    pass_result_free(r);
+    r = rewritten(KERNEL("add.s64 %p, %a, %i;\nbra M;\nL:\n@%c exit;\n@!%c bra E;\nst.global.u32 [%p], %x;\n"
+                         "M:\n@%c bra L;\nE:\n"));
+    assert_int_equal(count(r, "ret;"), 1);
+    assert_int_equal(count(r, "setp.ne.or.b32"), 3);
+    pass_result_free(r);
+    r = rewritten(
+        KERNEL("add.s64 %p, %a, %i;\n@%c exit;\n@!%c bra E;\nbra.uni E;\nE:\nst.global.u32 [%p], %x;\n"));
+    assert_int_equal(count(r, "ret;"), 1);
+    assert_int_equal(count(r, "@%c exit;"), 1);
+    assert_int_equal(count(r, "setp.ne.or.b32"), 2);
+    pass_result_free(r);
+}
+
+// What a pointer from memory is compared with is looked at once for accesses of it that stand together; each
+// is still looked up if that does not hold.
+static void good_groups(void **state)
+{
+    struct pass_result *r = rewritten(
+        KERNEL("ld.global.u64 %p, [%a];\nst.global.u32 [%p], %x;\nst.global.u32 [%p+4], %x;\n@%c bra L;\n"
+               "st.global.u32 [%p+8], %x;\nL:\n"));
+    assert_int_equal(count(r, "\tcall"), 3);
+    assert_int_equal(count(r, "setp.eq.b32"), 1);
+    pass_result_free(r);
+    r = rewritten(KERNEL("ld.global.u64 %p, [%a];\nst.global.u32 [%p], %x;\nadd.s64 %p, %p, 4;\n"
+                         "st.global.u32 [%p], %x;\n"));
+    assert_int_equal(count(r, "\tcall"), 2);
+    assert_int_equal(count(r, "setp.eq.b32"), 0);
+    pass_result_free(r);
 }
 
 // Pointers from memory are looked up.
@@ -349,9 +397,9 @@ static void good_variables(void **state)
     pass_result_free(r);
 }
 
-// What a register is changed to is a multiple of what it is known to be one of, or of what the variable is one
-// of, since other accesses by it are known to be aligned. It is not changed if the variable has no room for
-// that, or no other access profits.
+// What a register is changed to is a multiple of what it is known to be one of, or of what the variable is
+// one of, since other accesses by it are known to be aligned. It is not changed if the variable has no room
+// for that, or no other access profits.
 static void good_aligned_elsewhere(void **state)
 {
     struct pass_result *r = rewritten(
@@ -389,6 +437,8 @@ int main(void)
         cmocka_unit_test(good_far),
         cmocka_unit_test(good_alignments),
         cmocka_unit_test(good_sinks),
+        cmocka_unit_test(good_exits),
+        cmocka_unit_test(good_groups),
         cmocka_unit_test(good_shared),
         cmocka_unit_test(good_loaded),
         cmocka_unit_test(good_rest),
