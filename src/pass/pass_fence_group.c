@@ -78,11 +78,16 @@ static struct members find(const struct fence_func *k, uint32_t from, uint32_t r
     return found;
 }
 
-static const struct fence_group *group_of(const struct fence_func *k, uint32_t at, uint32_t reg)
+// Returns the group that the access is of; NULL if there is none yet.
+static const struct fence_group *group_of(const struct fence_func *k, uint32_t at, const struct ptx_mem *mem)
 {
-    for (unsigned i = 0; i < FENCE_GROUPS; i++)
-        if (k->groups[i].reg == reg && at < k->groups[i].end)
-            return &k->groups[i];
+    int64_t start = mem->addr->value, end = start + mem->bytes;
+    for (unsigned i = 0; i < FENCE_GROUPS; i++) {
+        const struct fence_group *g = &k->groups[i];
+        if (g->reg == mem->addr->id && at < g->end && start >= g->low && end <= g->high &&
+            fence_alignment(mem) <= g->align)
+            return g;
+    }
     return NULL;
 }
 
@@ -107,13 +112,14 @@ void fence_group(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, u
     if (reg == PTX_NONE || !is_member(k, mem, reg) || (v && v->sym != PTX_NONE) ||
         ptx_type_bits((enum ptx_type)ptx_reg_var(k->f, reg)->type) != 64)
         return;
-    const struct fence_group *group = group_of(k, at, reg);
+    const struct fence_group *group = group_of(k, at, mem);
     if (!group) {
         struct members all = find(k, at, reg);
         if (all.n < 2)
             return;
         struct fence_group *made = &k->groups[k->next_group++ % FENCE_GROUPS];
-        *made = (struct fence_group){reg, all.end, edit_new_reg(k->k->all.c->edit, PTX_PRED)};
+        *made = (struct fence_group){reg,     all.end,  edit_new_reg(k->k->all.c->edit, PTX_PRED),
+                                     all.low, all.high, all.align};
         compare(k, at, &all, to, made->good, v != NULL);
         group = made;
     }

@@ -317,6 +317,13 @@ static void good_groups(void **state)
     assert_int_equal(count(r, "\tcall"), 2);
     assert_int_equal(count(r, "setp.eq.b32"), 0);
     pass_result_free(r);
+    // What stands between two of a group, but is too far away from them, is not of it.
+    r = rewritten(KERNEL("ld.global.u64 %p, [%a];\nst.global.u32 [%p], %x;\nst.global.u64 [%p-4096], %i;\n"
+                         "st.global.u16 [%p+4], 1;\n"));
+    assert_int_equal(count(r, "setp.eq.b32"), 1);
+    assert_int_equal(count(r, "setp.eq.and.b32"), 1);
+    assert_int_equal(count(r, "@%__moat_"), 2);
+    pass_result_free(r);
 }
 
 // Pointers from memory are looked up.

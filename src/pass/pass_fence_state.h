@@ -140,7 +140,9 @@ enum { FENCE_ROWS = 3 };           // most memory operands of one instruction th
 // Accesses by one register that are compared together: pass_fence_group.c.
 struct fence_group {
     uint32_t reg, end;  // they are made before this statement; 0: there is no such group
-    uint32_t good;      // predicate: all of them are inside
+    uint32_t good;      // predicate: bytes [low, high) from the register on are inside, and it is aligned
+    int64_t low, high;
+    uint32_t align;
 };
 enum { FENCE_GROUPS = 4 };  // at a time
 
