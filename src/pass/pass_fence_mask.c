@@ -512,8 +512,8 @@ static void emit_inside(struct fence_func *k, const struct fence_masked *m, uint
         BEFORE(k, m->stmt, "max.s32 %0, %0, %1;", edit_reg(k->low), edit_imm(least));
 }
 
-// A register that is changed stays as aligned as it is known to be: so are other accesses by it. Else only
-// this access has to be.
+// A register that is changed stays as aligned as it is known to be, since other accesses by it count on that.
+// Else only this access has to be aligned.
 static void mask_shared(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem)
 {
     struct edit *e = k->k->all.c->edit;
