@@ -5,6 +5,7 @@
 
 #define UNIT ((uint64_t)FENCE_PARTITION_UNIT)
 #define ZONE ((uint64_t)KFENCE_ZONE)
+#define AROUND (KFENCE_FAR + ZONE)  // sinks on either side
 
 enum {
     LEAST_BITS = 32,  // of the size: the upper halves of its addresses differ from all others
@@ -20,14 +21,14 @@ static bool has_calls(void)
 
 // --- addresses ---------------------------------------------------------------------------------------------
 
-// Reserves [base - ZONE, base + size + ZONE) with base at a multiple of size.
+// Reserves [base - AROUND, base + size + AROUND) with base at a multiple of size.
 static CUresult reserve(uint64_t size, uint64_t *base)
 {
     const struct driver *d = &guard.real;
     CUdeviceptr at = 0;
     // Wherever this begins, a multiple of size lies in it with room on either side.
-    CUresult r = d->cuMemAddressReserve(&at, 2 * size + 2 * ZONE, 0, 0, 0);
-    *base = (at + ZONE + size - 1) & ~(size - 1);
+    CUresult r = d->cuMemAddressReserve(&at, 2 * size + 2 * AROUND, 0, 0, 0);
+    *base = (at + AROUND + size - 1) & ~(size - 1);
     return r;
 }
 
@@ -75,7 +76,7 @@ CUresult fence_partition_make(struct fence_partition *p, struct context *ctx)
     if (!r)
         r = reserve(p->most, &base);
     if (!r)
-        r = map_sinks(p, base - ZONE, base + size + ZONE);
+        r = map_sinks(p, base - AROUND, base + size + AROUND);
     if (r)
         return r;
     p->base = base;
@@ -90,8 +91,8 @@ static CUresult enlarge(struct fence_partition *p)
 {
     if (p->size == p->most)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    // The zone behind the partition is mapped already; that behind the last size was reserved too.
-    CUresult r = map_sinks(p, p->base + p->size + ZONE, p->base + 2 * p->size + ZONE);
+    // What is around the partition is mapped already; the same behind the last size was reserved too.
+    CUresult r = map_sinks(p, p->base + p->size + AROUND, p->base + 2 * p->size + AROUND);
     if (r)
         return r;
     p->size *= 2;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The partition of a device: addresses of which every one is mapped (kfence/kfence.h).
 //
-//   reserved:  | zone | zone | memory: what buffers are cut from | sinks            | zone | ...
-//              sinks    sinks  [base + zone, top)                  [top, base + size)  sinks   for growth
-//                     base
+//   reserved:  | around | zone | memory: what buffers are cut from | sinks            | around | ...
+//                sinks    sinks  [base + zone, top)                  [top, base + size)  sinks   for growth
+//                       base
+//   around: KFENCE_FAR and a zone
 //
 // Sinks are one handle of FENCE_PARTITION_UNIT bytes, mapped over and over: what kernels write there is lost,
 // and what they read means nothing. Memory replaces sinks only while no kernel of the process runs, since

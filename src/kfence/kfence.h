@@ -11,9 +11,9 @@
 //
 // The partition. `size` bytes of addresses, a power of two and at least 4 GiB, at a multiple of the largest
 // size that it can grow to. Every address in it is mapped, to a buffer's memory or to a sink, and so are
-// KFENCE_ZONE bytes before and behind it: an access whose pointer lies in the partition, at an offset of less
-// than that, never faults. No buffer is nearer than KFENCE_ZONE to its ends, so the pointer of a right access
-// lies in the partition whatever constant offset its instruction adds.
+// KFENCE_FAR + KFENCE_ZONE bytes before and behind it: an access whose pointer lies in the partition, at an
+// offset of less than that, never faults. No buffer is nearer than KFENCE_ZONE to its ends, so the pointer of
+// a right access lies in the partition whatever constant offset its instruction adds.
 #ifndef MOAT_KFENCE_KFENCE_H
 #define MOAT_KFENCE_KFENCE_H
 
@@ -23,6 +23,9 @@
 
 #include "ring/error_ring.h"
 
+// Bytes of sinks around the partition, besides its zones: an index of 32 bits with a sign, of elements of 8
+// bytes, does not leave them from any pointer in the partition.
+#define KFENCE_FAR ((uint64_t)16 << 30)
 enum {
     KFENCE_ZONE = 64 << 20,
     KFENCE_OFFSET = 32 << 20,  // larger constant offsets are added before the fence

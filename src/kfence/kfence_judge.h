@@ -115,20 +115,20 @@ KPRIM uint64_t kfence_judge_find(const struct kfence_module *m, uint64_t what, u
     uint64_t flags = what >> 48, width = (what >> 32 & 0xffff) | what >> 56 << 16;
     // What is neither in global memory nor in a space that was looked at before is constant memory: it may be
     // read.
-    bool constant = flags & KFENCE_GENERIC && !kprim_is_global(address);
-    if (constant && !(flags & KFENCE_WRITES))
-        return address;
+    bool constant = flags & KFENCE_GENERIC && !kprim_is_global(address), writes = flags & KFENCE_WRITES;
+    uint64_t low = flags & KFENCE_ALIGNED ? address & ((flags & KFENCE_WIDE ? 16 : width) - 1) : 0;
+    if (constant && !writes && (!low || !m->state))
+        return address - low;
     if (!m->state)
         return m->sink;
-    if (constant) {
+    if (constant && writes) {
         kfence_judge_record(m->state, m->number, KFENCE_LEFT, what, address);
         return m->sink;
     }
-    if (!kfence_judge_may(m, address, width ? width : 1)) {
+    if (!constant && !kfence_judge_may(m, address, width ? width : 1)) {
         kfence_judge_record(m->state, m->number, KFENCE_LEFT, what, address);
         return m->sink;
     }
-    uint64_t low = flags & KFENCE_ALIGNED ? address & ((flags & KFENCE_WIDE ? 16 : width) - 1) : 0;
     if (low)
         kfence_judge_record(m->state, m->number, KFENCE_MISALIGNED, what, address);
     return address - low;

@@ -242,6 +242,8 @@ int fence_row(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, unsi
     bool shared = v && v->shared;
     if (shared && k->f->stmts[at].guard != PTX_NONE)
         BEFORE(k, at, "@!%0 bra %1;", edit_guard(&k->f->stmts[at]), edit_sym(inside));
+    if (!shared)
+        fence_group(k, at, mem, to, v, inside);
     if (shared)
         fence_look_shared(k, at, to, offset, align, width, inside);
     else
@@ -403,6 +405,7 @@ int fence_func(struct fencing *all, uint32_t index, struct ptx_func *f, const fe
     k.site = (struct check_func){.k = &all->all, .f = k.f, .name = c->result->funcs[index].name};
     edit_func(c->edit, k.f);
     registers(&k);
+    fence_load_heap(&k);
     int err = plan ? fence_mask_ends(&k) : 0;
     for (uint32_t i = 0; i < k.f->nstmts && !err; i++) {
         if (k.f->stmts[i].kind == PTX_INSN)

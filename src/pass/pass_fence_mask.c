@@ -43,6 +43,15 @@ struct planning {
     fence_plan *plan;
 };
 
+// Returns the power of two that a value is certain to be a multiple of, also by what its root is one of.
+static uint8_t known_of(const struct planning *p, uint32_t v, struct roots_of root)
+{
+    bool variable = check_is_variable(root);
+    unsigned of = variable ? multiples_of_variable(ptx_sym(p->k->all.c->m, root.id)->var) : 0;
+    unsigned beyond = p->multiples.beyond[v] < of ? p->multiples.beyond[v] : of;
+    return p->multiples.own[v] > beyond ? p->multiples.own[v] : (uint8_t)beyond;
+}
+
 // Sets what the address must be a multiple of: 1 if it certainly is one, or if the host asks it of the
 // parameter.
 static void set_align(const struct planning *p, struct fence_masked *m, const struct ptx_mem *mem,
@@ -51,14 +60,16 @@ static void set_align(const struct planning *p, struct fence_masked *m, const st
     const struct reach *reach = p->roots->reach;
     uint32_t align = fence_alignment(mem), v = reach_read(reach, m->stmt, regs_index(reach->regs, m->reg));
     unsigned power = (unsigned)__builtin_ctz(align);
+    bool variable = check_is_variable(root);
+    unsigned own_power = variable ? multiples_of_variable(ptx_sym(p->k->all.c->m, root.id)->var) : 0;
     m->align = align;
     m->asked = 1;
+    m->known = v == REACH_NONE ? 0 : known_of(p, v, root);
     if (v == REACH_NONE || mem->addr->value & ((int64_t)align - 1))
         return;
     bool follows = p->multiples.beyond[v] >= power;
     bool param = fence_is_of_param(m);
-    bool aligned = !param && check_is_variable(root) &&
-                   multiples_of_variable(ptx_sym(p->k->all.c->m, root.id)->var) >= power;
+    bool aligned = !param && variable && own_power >= power;
     if (p->multiples.own[v] >= power || (follows && (param || aligned)))
         m->align = 1;
     if (m->align == 1 && p->multiples.own[v] < power && param)
@@ -138,6 +149,50 @@ static bool is_number_too(const struct planning *p, uint32_t offset)
     return false;
 }
 
+enum { MOST_BACK = 200 };  // statements in which a register's sum is looked for
+
+static bool writes(const struct planning *p, uint32_t at, uint32_t reg)
+{
+    const struct regs *regs = p->roots->reach->regs;
+    struct regs_list list =
+        p->f->stmts[at].kind == PTX_INSN ? regs_at(regs, at) : (struct regs_list){NULL, 0};
+    for (uint32_t i = 0; i < list.n; i++)
+        if (list.at[i].writes && regs->reg[list.at[i].reg] == reg)
+            return true;
+    return false;
+}
+
+// An address in shared memory that is the sum of a register and a constant, made in the same block: the
+// access is by that register, as others may be. It must be aligned for certain.
+static void use_summand(const struct planning *p, struct fence_masked *m)
+{
+    const struct reach *reach = p->roots->reach;
+    uint32_t first = reach->cfg->blocks[reach->cfg->block_of[m->stmt]].first, at = m->stmt;
+    while (at > first && m->stmt - at < MOST_BACK && !writes(p, at - 1, m->reg))
+        at--;
+    if (at == first || m->stmt - at >= MOST_BACK || m->align > 1)
+        return;
+    const struct ptx_stmt *s = &p->f->stmts[--at];
+    const struct ptx_operand *to = ptx_operand(s, 0), *from = ptx_operand(s, 1), *by = ptx_operand(s, 2);
+    if (s->form->id != PTX_OP_ADD || s->guard != PTX_NONE || s->form->odd || to->kind != PTX_REG ||
+        ptx_form_has(s->form, PTX_MOD_SAT) || from->kind != PTX_REG || from->sub != PTX_SEL_NONE ||
+        from->id == m->reg || by->kind != PTX_IMM || by->value >= KFENCE_OFFSET ||
+        by->value <= -KFENCE_OFFSET ||
+        ptx_type_bits((enum ptx_type)ptx_reg_var(p->f, from->id)->type) != 32 ||
+        ptx_type_bits((enum ptx_type)s->form->types[0]) != 32)
+        return;
+    int64_t start = m->start + by->value;
+    uint32_t v = reach_read(reach, at, regs_index(reach->regs, from->id));
+    for (uint32_t i = at + 1; i < m->stmt; i++)
+        if (writes(p, i, from->id))
+            return;
+    if (v == REACH_NONE || start >= KFENCE_OFFSET || start <= -KFENCE_OFFSET)
+        return;
+    m->reg = from->id;
+    m->start = (int32_t)start;
+    m->known = known_of(p, v, p->roots->of[v]);
+}
+
 // Returns whether the access only needs a mask, and describes it.
 static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const struct ptx_mem *mem,
                       struct fence_masked *m)
@@ -154,7 +209,8 @@ static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const
     struct roots_of root = roots_address(p->roots, at, addr);
     bool shared = ptx_space_is((enum ptx_space)mem->space) == PTX_SPACE_SHARED;
     uint32_t variable = fence_variable_of(p->roots, root, mem);
-    bool rooted = root.kind == ROOTS_PARAM || variable != PTX_NONE;
+    bool generic = bits == 64 && fence_is_generic_shared(p->roots, root, mem);
+    bool rooted = root.kind == ROOTS_PARAM || variable != PTX_NONE || generic;
     if (shared ? bits != 32 || mem->bytes > FENCE_MOST_SHARED
                : bits != 64 || !rooted || rows || fence_is_shared(mem))
         return false;
@@ -167,9 +223,12 @@ static bool is_masked(const struct planning *p, uint32_t at, unsigned row, const
                                .width = mem->bytes ? (int32_t)mem->bytes : 1,
                                .offset = root.id,
                                .shared = shared,
+                               .generic = generic,
                                .variable = variable,
                                .lanes = rows && mem->lanes < 32 ? mem->lanes : 0};
     set_align(p, m, mem, root);
+    if (shared && !m->lanes)
+        use_summand(p, m);
     return variable == PTX_NONE || (m->align == 1 && fence_variable_power(p->k->all.c->m, variable) >=
                                                          (unsigned)__builtin_ctz(fence_alignment(mem)));
 }
@@ -323,30 +382,50 @@ static void note(struct fence_func *k, const struct fence_masked *m, enum fence_
     BEFORE(k, m->stmt, all ? text : guarded, edit_reg(k->noted[which]), edit_reg(reg), given, made);
 }
 
-void fence_note_above(struct fence_func *k, const struct fence_masked *m, uint32_t reg, uint64_t number)
+// Notes the bits in which two registers differ: note | (a ^ b).
+static void note_difference(struct fence_func *k, const struct fence_masked *m, enum fence_note which,
+                            uint32_t a, uint32_t b)
 {
-    note(k, m, FENCE_MASKED, GUARDED("setp.gt.or.u64 %0, %1, %2, %0;"), reg, edit_imm((int64_t)number));
+    note(k, m, which, GUARDED("lop3.b32 %0, %0, %1, %2, 0xF6;"), a, edit_reg(b));
 }
 
-// Makes a register of 32 bits a multiple of the width.
+void fence_note_above(struct fence_func *k, const struct fence_masked *m, uint32_t reg, uint64_t number)
+{
+    note(k, m, FENCE_APART, GUARDED("setp.gt.or.u64 %0, %1, %2, %0;"), reg, edit_imm((int64_t)number));
+}
+
+// Makes a register of 32 bits a multiple of the width: note | (reg & (width - 1)).
 static void emit_aligned(struct fence_func *k, const struct fence_masked *m, uint32_t reg)
 {
-    BEFORE(k, m->stmt, "and.b32 %0, %1, %2;\nxor.b32 %1, %1, %0;", edit_reg(k->high), edit_reg(reg),
-           edit_imm((int64_t)m->align - 1));
-    note(k, m, FENCE_SKEWED, GUARDED("setp.ne.or.b32 %0, %1, %2, %0;"), k->high, edit_imm(0));
+    note(k, m, FENCE_SKEWED, GUARDED("lop3.b32 %0, %0, %1, %2, 0xF8;"), reg, edit_imm((int64_t)m->align - 1));
+    BEFORE(k, m->stmt, "and.b32 %0, %0, %1;", edit_reg(reg), edit_imm(-(int64_t)m->align));
 }
 
 // --- global memory -----------------------------------------------------------------------------------------
 
-// The pointer depends on the note, or else the compiler would keep it in other registers until it notes. Two
-// comparisons with bounds in constant memory need no register; one instruction of logic would need one for
-// the base.
+// The bits of (upper half ^ base), of which those in `outside` count in the end. By modulo all count.
+static void emit_note(struct fence_func *k, const struct fence_masked *m)
+{
+    uint32_t from = k->bits;
+    if (k->k->way == FENCE_BY_MODULO) {
+        BEFORE(k, m->stmt, "xor.b32 %0, %1, %2;\nand.b32 %0, %0, %3;\nxor.b32 %0, %0, %2;", edit_reg(k->high),
+               edit_reg(k->bits), edit_reg(k->base), edit_reg(k->outside));
+        from = k->high;
+    }
+    note_difference(k, m, FENCE_MASKED, from, k->base);
+}
+
+// No instruction waits for the note. In loops the other is (bits & ~outside) | base, for which one number
+// must be in a register; elsewhere loading that would take longer.
 static void emit_mask(struct fence_func *k, const struct fence_masked *m)
 {
-    note(k, m, FENCE_MASKED, GUARDED("setp.lt.or.u32 %0, %1, %2, %0;"), k->bits, edit_reg(k->base));
-    note(k, m, FENCE_MASKED, GUARDED("setp.gt.or.u32 %0, %1, %2, %0;"), k->bits, edit_reg(k->top));
-    BEFORE(k, m->stmt, "selp.b32 %0, %1, %0, %2;", edit_reg(k->bits), edit_reg(k->base),
-           edit_reg(k->noted[FENCE_MASKED]));
+    emit_note(k, m);
+    if (!m->often)
+        BEFORE(k, m->stmt, "min.u32 %0, %0, %1;\nmax.u32 %0, %0, %2;", edit_reg(k->bits), edit_reg(k->top),
+               edit_reg(k->base));
+    else
+        BEFORE(k, m->stmt, "lop3.b32 %0, %0, %1, %2, 0xBA;", edit_reg(k->bits), edit_reg(k->outside),
+               edit_reg(k->base));
 }
 
 // The number of the page, modulo the pages of the partition: for sizes that are no power of two.
@@ -360,7 +439,7 @@ static void emit_modulo(struct fence_func *k, const struct fence_masked *m)
            edit_reg(k->pages), edit_reg(k->to[0]));
     BEFORE(k, at, "mov.b64 {%0, %1}, %2;\nor.b32 %1, %1, %0;", edit_reg(k->low), edit_reg(k->high),
            edit_reg(k->what));
-    note(k, m, FENCE_MASKED, GUARDED("setp.ne.or.b32 %0, %1, %2, %0;"), k->high, edit_imm(0));
+    note(k, m, FENCE_MASKED, GUARDED("or.b32 %0, %1, %0;"), k->high, edit_imm(0));
     BEFORE(k, at,
            "and.b64 %0, %0, 0x1FFFFF;\nshl.b64 %1, %1, 21;\nor.b64 %0, %0, %1;\nadd.u64 %0, %0, %2;\n"
            "mov.b64 {%3, %4}, %0;",
@@ -371,8 +450,13 @@ static void emit_modulo(struct fence_func *k, const struct fence_masked *m)
 static void mask_global(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem)
 {
     struct edit *e = k->k->all.c->edit;
-    uint32_t to = m->in_place ? m->reg : edit_new_reg(e, PTX_B64), odd = (uint32_t)m->start % m->align;
+    uint32_t odd = (uint32_t)m->start % m->align;
     BEFORE(k, m->stmt, "mov.b64 {%0, %1}, %2;", edit_reg(k->low), edit_reg(k->bits), edit_reg(m->reg));
+    if (m->notes && !m->masks)
+        emit_note(k, m);
+    if (!m->masks && !m->aligns)
+        return;
+    uint32_t to = m->in_place ? m->reg : edit_new_reg(e, PTX_B64);
     if (m->masks && k->k->way == FENCE_BY_MODULO)
         emit_modulo(k, m);
     else if (m->masks)
@@ -392,35 +476,103 @@ static void mask_global(struct fence_func *k, const struct fence_masked *m, cons
 
 // --- shared memory -----------------------------------------------------------------------------------------
 
-// Once a thread has noted something, every address is one at the end of the block's shared memory. That is
-// never smaller than what is compared at once and what rounding down takes, since the system has a part of
-// it. The register, not the address, is rounded down: other accesses by it are known to be aligned if it is.
+// Returns a register with the end of shared memory, rounded down to a multiple of 2^power.
+static uint32_t end_of(struct fence_func *k, unsigned power)
+{
+    struct edit *e = k->k->all.c->edit;
+    if (!k->rounded[power]) {
+        k->rounded[power] = edit_new_reg(e, PTX_B32);
+        edit_entry(e, "and.b32 %0, %1, %2;", edit_reg(k->rounded[power]), edit_reg(k->end),
+                   edit_imm(-(1LL << power)));
+    }
+    return k->rounded[power];
+}
+
+// Sets k->low to the register, or the nearest one by which bytes [low, high) from it on are in the block's
+// shared memory and which is a multiple of 2^power. There is one, since the system has a part of shared
+// memory. All addresses there have fewer than 31 bits; a register in front of them may be negative.
+static void emit_inside(struct fence_func *k, const struct fence_masked *m, uint32_t reg, int32_t low,
+                        int32_t high, unsigned power)
+{
+    int32_t unit = 1 << power, least = -low + ((low % unit) + unit) % unit;
+    uint32_t end = k->end;
+    if (high % unit)
+        BEFORE(k, m->stmt, "sub.s32 %0, %1, %2;\nand.b32 %0, %0, %3;", edit_reg(k->low), edit_reg(end),
+               edit_imm(high), edit_imm(-(int64_t)unit));
+    else
+        BEFORE(k, m->stmt, "sub.s32 %0, %1, %2;", edit_reg(k->low), edit_reg(end_of(k, power)),
+               edit_imm(high));
+    BEFORE(k, m->stmt, "min.s32 %0, %1, %0;", edit_reg(k->low), edit_reg(reg));
+    if (m->reg == PTX_NONE)
+        return;
+    if (k->k->exact_shared)
+        BEFORE(k, m->stmt, "add.s32 %0, %1, %2;\nmax.s32 %3, %3, %0;", edit_reg(k->high), edit_reg(k->own),
+               edit_imm(least), edit_reg(k->low));
+    else
+        BEFORE(k, m->stmt, "max.s32 %0, %0, %1;", edit_reg(k->low), edit_imm(least));
+}
+
+// A register that is changed stays as aligned as it is known to be, since other accesses by it count on that.
+// Else only this access has to be aligned.
 static void mask_shared(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem)
 {
     struct edit *e = k->k->all.c->edit;
-    uint32_t to = m->in_place ? m->reg : edit_new_reg(e, PTX_B32), first = to;
-    int32_t low = m->in_place ? m->low : 0, bytes = m->in_place ? m->high - m->low : m->width;
-    bool fixed = m->reg == PTX_NONE;
-    if (fixed)
+    uint32_t align = fence_alignment(mem), from = m->reg;
+    unsigned power = m->in_place ? m->power : (unsigned)__builtin_ctz(align);
+    bool apart = m->reg == PTX_NONE || (!m->in_place && m->start & (int32_t)(align - 1));
+    uint32_t to = m->in_place ? m->reg : edit_new_reg(e, PTX_B32);
+    int32_t low = m->in_place ? m->low : m->start, high = m->in_place ? m->high : m->start + m->width;
+    if (m->reg == PTX_NONE)
         BEFORE(k, m->stmt, "mov.u32 %0, %1;", edit_reg(to), edit_sym_at(m->sym, m->start));
-    else if (!m->in_place)
+    else if (apart)
         BEFORE(k, m->stmt, "add.s32 %0, %1, %2;", edit_reg(to), edit_reg(m->reg), edit_imm(m->start));
+    else if (m->aligns && !m->in_place)
+        BEFORE(k, m->stmt, "mov.b32 %0, %1;", edit_reg(to), edit_reg(m->reg));
+    if (apart || m->aligns)
+        from = to;
     if (m->aligns)
         emit_aligned(k, m, to);
-    if (low) {
-        first = k->bits;
-        BEFORE(k, m->stmt, "add.s32 %0, %1, %2;", edit_reg(first), edit_reg(to), edit_imm(low));
-    }
-    BEFORE(k, m->stmt, "sub.u32 %0, %1, %2;", edit_reg(k->low), edit_reg(k->end), edit_imm(bytes));
-    note(k, m, FENCE_OUTSIDE, GUARDED("setp.gt.or.u32 %0, %1, %2, %0;"), first, edit_reg(k->low));
-    if (k->k->exact_shared && !fixed)
-        note(k, m, FENCE_OUTSIDE, GUARDED("setp.lo.or.u32 %0, %1, %2, %0;"), first, edit_reg(k->own));
-    if (low)
-        BEFORE(k, m->stmt, "sub.s32 %0, %0, %1;", edit_reg(k->low), edit_imm(low));
-    BEFORE(k, m->stmt, "and.b32 %0, %0, -32;", edit_reg(k->low));
-    BEFORE(k, m->stmt, "selp.b32 %0, %1, %0, %2;", edit_reg(to), edit_reg(k->low),
-           edit_reg(k->noted[FENCE_OUTSIDE]));
-    struct ptx_operand address = edit_addr(to, m->in_place ? m->start : 0);
+    emit_inside(k, m, from, apart ? 0 : low, apart ? m->width : high, power);
+    note_difference(k, m, FENCE_OUTSIDE, k->low, from);
+    BEFORE(k, m->stmt, "mov.b32 %0, %1;", edit_reg(to), edit_reg(k->low));
+    struct ptx_operand address = edit_addr(to, apart ? 0 : m->start);
+    address.unified = mem->addr->unified;
+    edit_set(e, m->stmt, (unsigned)(mem->addr - k->f->stmts[m->stmt].operands), address);
+}
+
+// A generic address in the shared memory of the cluster: that of rank r is at r * 16 MiB. What is elsewhere
+// is noted too, and becomes an address in the block's own.
+static void mask_generic(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem)
+{
+    struct edit *e = k->k->all.c->edit;
+    bool exact = k->k->exact_shared;
+    uint32_t to = edit_new_reg(e, PTX_B64), was = k->narrow[0];
+    BEFORE(k, m->stmt, "add.s64 %0, %1, %2;", edit_reg(k->what), edit_reg(m->reg), edit_imm(m->start));
+    BEFORE(k, m->stmt,
+           exact ? "isspacep.shared::cluster %0, %1;\ncvta.to.shared::cluster.u64 %1, %1;\n"
+                   "selp.b32 %2, 0, 1, %0;\ncvt.u32.u64 %3, %1;"
+                 : "isspacep.shared %0, %1;\ncvta.to.shared.u64 %1, %1;\nselp.b32 %2, 0, 1, %0;\n"
+                   "cvt.u32.u64 %3, %1;",
+           edit_reg(k->bad), edit_reg(k->what), edit_reg(k->high), edit_reg(was));
+    note(k, m, FENCE_OUTSIDE, GUARDED("or.b32 %0, %1, %0;"), k->high, edit_imm(0));
+    if (m->aligns)
+        emit_aligned(k, m, was);
+    BEFORE(k, m->stmt, "sub.s32 %0, %1, %2;\nand.b32 %0, %0, %3;", edit_reg(k->high), edit_reg(k->limit),
+           edit_imm(m->width), edit_imm(-(int64_t)fence_alignment(mem)));
+    if (exact)
+        BEFORE(k, m->stmt,
+               "and.b32 %0, %1, 0xFFFFFF;\nmin.u32 %0, %0, %2;\nmov.u32 %2, %cluster_nctarank;\n"
+               "shl.b32 %2, %2, 24;\nsetp.lt.u32 %3, %1, %2;\nand.b32 %2, %1, 0xFF000000;\n"
+               "selp.b32 %2, %2, %4, %3;\nor.b32 %0, %0, %2;",
+               edit_reg(k->low), edit_reg(was), edit_reg(k->high), edit_reg(k->bad), edit_reg(k->own));
+    else
+        BEFORE(k, m->stmt, "min.u32 %0, %1, %2;", edit_reg(k->low), edit_reg(was), edit_reg(k->high));
+    note_difference(k, m, FENCE_OUTSIDE, k->low, was);
+    BEFORE(k, m->stmt,
+           exact ? "cvt.u64.u32 %0, %1;\ncvta.shared::cluster.u64 %0, %0;"
+                 : "cvt.u64.u32 %0, %1;\ncvta.shared.u64 %0, %0;",
+           edit_reg(to), edit_reg(k->low));
+    struct ptx_operand address = edit_addr(to, 0);
     address.unified = mem->addr->unified;
     edit_set(e, m->stmt, (unsigned)(mem->addr - k->f->stmts[m->stmt].operands), address);
 }
@@ -428,8 +580,11 @@ static void mask_shared(struct fence_func *k, const struct fence_masked *m, cons
 void fence_mask(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem)
 {
     bool variable = m->variable != PTX_NONE;
-    if (m->masks || m->aligns)
-        (variable ? fence_mask_variable : m->shared ? mask_shared : mask_global)(k, m, mem);
+    if (m->notes || m->masks || m->aligns)
+        (variable     ? fence_mask_variable
+         : m->generic ? mask_generic
+         : m->shared  ? mask_shared
+                      : mask_global)(k, m, mem);
 }
 
 // --- the ends of a variant ---------------------------------------------------------------------------------
@@ -444,23 +599,26 @@ static void load_modulo(struct fence_func *k)
                edit_sym_at(k->k->variable, offsetof(struct kfence_module, base)));
 }
 
-static void load_top(struct fence_func *k)
+// Sets a predicate if something is noted of the pointers.
+static void emit_noted(struct fence_func *k, uint32_t at, struct ptx_operand to)
 {
+    static const char text[] = "and.b32 %1, %2, %3;\nsetp.ne.or.b32 %0, %1, 0, %4;";
     struct edit *e = k->k->all.c->edit;
-    k->top = edit_new_reg(e, PTX_B32);
-    edit_entry(e, "ld.const.b32 %0, [%1];", edit_reg(k->top),
-               edit_sym_at(k->k->variable, offsetof(struct kfence_module, last) + 4));
+    struct ptx_operand bits = k->k->way == FENCE_BY_MODULO ? edit_imm(-1) : edit_reg(k->outside);
+    edit_before(e, at, text, to, edit_reg(k->bits), edit_reg(k->noted[FENCE_MASKED]), bits,
+                edit_reg(k->noted[FENCE_APART]));
 }
 
 // The thread leaves a word that says which kernel it is of, and of what kind its mistake was.
 static void write_note(struct fence_func *k, uint32_t at, uint32_t site)
 {
     struct edit *e = k->k->all.c->edit;
-    struct ptx_operand word = edit_reg(k->low);
-    BEFORE(k, at, "mov.u32 %0, %1;\nselp.b32 %0, %2, %0, %3;\nselp.b32 %0, %4, %0, %5;", word,
-           edit_imm(KFENCE_NOTE_OF(KFENCE_NOTE_SKEWED, site)),
-           edit_imm(KFENCE_NOTE_OF(KFENCE_NOTE_OUT_OF_SHARED, site)), edit_reg(k->noted[FENCE_OUTSIDE]),
-           edit_imm(KFENCE_NOTE_OF(KFENCE_NOTE_MASKED, site)), edit_reg(k->noted[FENCE_MASKED]));
+    struct ptx_operand word = edit_reg(k->low), is = edit_reg(k->bad);
+    BEFORE(k, at, "setp.ne.b32 %1, %2, 0;\nselp.b32 %0, %3, %4, %1;", word, is,
+           edit_reg(k->noted[FENCE_OUTSIDE]), edit_imm(KFENCE_NOTE_OF(KFENCE_NOTE_OUT_OF_SHARED, site)),
+           edit_imm(KFENCE_NOTE_OF(KFENCE_NOTE_SKEWED, site)));
+    emit_noted(k, at, is);
+    BEFORE(k, at, "selp.b32 %0, %1, %0, %2;", word, edit_imm(KFENCE_NOTE_OF(KFENCE_NOTE_MASKED, site)), is);
     edit_before(e, at,
                 "ld.const.b32 %1, [%2];\nor.b32 %0, %0, %1;\nld.const.b64 %3, [%4];\nst.global.b32 [%5], %0;",
                 word, edit_reg(k->high), edit_sym_at(k->k->variable, offsetof(struct kfence_module, tag)),
@@ -472,21 +630,23 @@ int fence_mask_ends(struct fence_func *k)
 {
     struct edit *e = k->k->all.c->edit;
     struct check_access a = {.stmt = k->f->nstmts - 1, .root = {.kind = ROOTS_OWN}};
-    bool notes = false;
+    bool notes = false, modulo = k->k->way == FENCE_BY_MODULO;
     uint32_t site, end = edit_new_label(e), last = k->f->nstmts;
     for (size_t i = 0; i < k->plan->len; i++)
-        notes |= k->plan->items[i].masks || k->plan->items[i].aligns;
+        notes |= k->plan->items[i].notes || k->plan->items[i].masks || k->plan->items[i].aligns;
     if (!notes)
         return 0;
     int err = check_site(&k->site, &a, &site);
     for (unsigned i = 0; i < FENCE_NOTES; i++) {
-        k->noted[i] = edit_new_reg(e, PTX_PRED);
-        edit_entry(e, "setp.ne.b32 %0, 0, 0;", edit_reg(k->noted[i]));
+        k->noted[i] = edit_new_reg(e, i == FENCE_APART ? PTX_PRED : PTX_B32);
+        edit_entry(e, i == FENCE_APART ? "setp.ne.b32 %0, 0, 0;" : "mov.b32 %0, 0;", edit_reg(k->noted[i]));
     }
-    (k->k->way == FENCE_BY_MODULO ? load_modulo : load_top)(k);
-    edit_exits(e, "or.pred %0, %1, %2;\nor.pred %0, %0, %3;\n@%0 bra %4;", edit_reg(k->bad),
-               edit_reg(k->noted[FENCE_MASKED]), edit_reg(k->noted[FENCE_SKEWED]),
-               edit_reg(k->noted[FENCE_OUTSIDE]), edit_sym(end));
+    if (modulo)
+        load_modulo(k);
+    k->top = edit_new_reg(e, PTX_B32);
+    edit_entry(e, "ld.const.b32 %0, [%1];", edit_reg(k->top),
+               edit_sym_at(k->k->variable, offsetof(struct kfence_module, last) + 4));
+    err = err ? err : fence_exits(k, end);
     if (edit_falls_off(k->f))
         edit_before(e, last, "ret;");
     edit_place_label(e, last, end);

@@ -3,6 +3,7 @@
 #ifndef MOAT_PASS_PASS_FENCE_STATE_H
 #define MOAT_PASS_PASS_FENCE_STATE_H
 
+#include "flow/multiples.h"
 #include "kfence/kfence.h"
 #include "pass/pass_check_state.h"
 
@@ -27,18 +28,24 @@ struct fence_masked {
     uint32_t offset;  // global: of the parameter
     uint32_t asked;   // and what that must be a multiple of
     bool shared;
+    bool generic;       // by a generic address of the shared memory of a block of the cluster
     uint32_t variable;  // the access is meant for this variable of the module in global memory; PTX_NONE
     uint8_t lanes;      // only lanes below make the access; 0: all
     int32_t low, high;  // shared, or of a variable: bytes from the register on that are compared
+    uint8_t known;      // by what flow/multiples.h says, the register is a multiple of 2^known
+    // By pass_fence_near.c: shared, in place: what the register is to be a multiple of 2^power of.
+    uint8_t power;
     // By pass_fence_near.c: what code the access needs, and whether that may change the register itself.
-    bool masks, aligns, in_place;
+    // notes: an address outside of the partition is noted; masks: and changed.
+    // often: it is in a loop; shares: other accesses would profit from a change.
+    bool notes, masks, aligns, in_place, often, shares;
 };
 typedef VEC(struct fence_masked) fence_plan;
 
 // Returns whether the address is made from a parameter, at which the host looks.
 static inline bool fence_is_of_param(const struct fence_masked *m)
 {
-    return !m->shared && m->variable == PTX_NONE;
+    return !m->shared && !m->generic && m->variable == PTX_NONE;
 }
 
 // An access of local memory.
@@ -120,10 +127,24 @@ struct fencing {
     VEC(struct fence_shape) shapes;
 };
 
+// Bytes that alignments may take off an address beside what pass_fence_far.c finds.
+enum { FENCE_FAR_SLACK = 8 << 20 };
 enum { FENCE_FRAME = 8 };  // bytes of a variable of ours whose address says where the frame is
-enum fence_note { FENCE_MASKED, FENCE_SKEWED, FENCE_OUTSIDE, FENCE_NOTES };  // OUTSIDE of shared memory
-enum { FENCE_MOST_SHARED = 128 };                                            // bytes of a masked access
-enum { FENCE_ROWS = 3 };  // most memory operands of one instruction that are fenced
+// What a thread notes, in a register each in which bits are set: the pointer was outside of the partition, in
+// bits that k->outside has; was not aligned; was outside of shared memory. FENCE_APART is a predicate: the
+// pointer was outside of its variable.
+enum fence_note { FENCE_MASKED, FENCE_SKEWED, FENCE_OUTSIDE, FENCE_APART, FENCE_NOTES };
+enum { FENCE_MOST_SHARED = 128 };  // bytes of a masked access
+enum { FENCE_ROWS = 3 };           // most memory operands of one instruction that are fenced
+
+// Accesses by one register that are compared together: pass_fence_group.c.
+struct fence_group {
+    uint32_t reg, end;  // they are made before this statement; 0: there is no such group
+    uint32_t good;      // predicate: bytes [low, high) from the register on are inside, and it is aligned
+    int64_t low, high;
+    uint32_t align;
+};
+enum { FENCE_GROUPS = 4 };  // at a time
 
 // A function that is rewritten.
 struct fence_func {
@@ -142,15 +163,21 @@ struct fence_func {
     bool deep;                     // calls look whether the stack has room
     uint32_t frame;                // symbol of a local variable of ours; PTX_NONE: there is none
     // Registers.
-    uint32_t noted[FENCE_NOTES];  // predicates: whether masks had to change something
-    uint32_t pages, base64;       // for modulo
-    uint32_t top;                 // the upper half of the partition's last address
-    uint32_t base, outside;       // the upper halves of the module's variable
-    uint32_t limit;               // bytes of shared memory
+    uint32_t noted[FENCE_NOTES];           // whether masks had to change something
+    uint32_t pages, base64;                // for modulo
+    uint32_t base, outside;                // the upper halves of the module's variable
+    uint32_t top;                          // the upper half of the partition's last address
+    uint32_t rounded[MULTIPLES_MOST + 1];  // `end`, made a multiple of 2^i; 0: not yet
+    uint32_t limit;                        // bytes of shared memory
     uint32_t own, end;        // where the block's shared memory begins and ends; without clusters 0 and limit
     uint32_t to[FENCE_ROWS];  // fenced pointers
     uint32_t narrow[FENCE_ROWS];  // and those into shared memory
     uint32_t low, high, bits, bad, what;
+    // Of pointers that the function has loaded: the ends of the heap of malloc in kernels, as they were when
+    // it looked last. 0: it has none.
+    uint32_t heap_low, heap_high;
+    struct fence_group groups[FENCE_GROUPS];
+    unsigned next_group;
     uint32_t last[2];  // the texture and the surface that were found last; 0: the function has none
     uint32_t size;     // bytes of the access that fence_size has looked at
     uint32_t own_size, wide[2];
@@ -217,6 +244,9 @@ unsigned fence_variable_power(const struct ptx_module *m, uint32_t sym);
 int32_t fence_variable_skew(const struct ptx_module *m, uint32_t sym, int32_t low);
 // Returns the variable that the access of an address with such a root may be compared with; PTX_NONE: none.
 uint32_t fence_variable_of(const struct roots *r, struct roots_of root, const struct ptx_mem *mem);
+// Returns whether the address was made from the generic one of a shared variable, or of another block's
+// shared memory.
+bool fence_is_generic_shared(const struct roots *r, struct roots_of root, const struct ptx_mem *mem);
 // Finds a function's accesses of variables, and by pointers. Requires that nothing has been edited.
 int fence_find_variables(struct fencing *k, uint32_t index, fence_variables *to);
 // Returns what the access is compared with; NULL: none of these. Statements are asked for in order.
@@ -224,6 +254,11 @@ const struct fence_variable *fence_variable_at(struct fence_func *k, uint32_t at
 // Sets k->bits to 0 if the bytes from the pointer in the register `to` and the offset on are the variable's.
 void fence_compare_variable(struct fence_func *k, uint32_t at, uint32_t sym, uint32_t to, int64_t offset,
                             uint32_t width);
+// Code for a function that has loaded pointers: looks at where the heap of malloc in kernels is.
+void fence_load_heap(struct fence_func *k);
+// Adds to a predicate that bytes [low, high) from a pointer that was loaded are of the module's window of
+// variables, or of the heap of malloc in kernels as it was.
+void fence_add_near(struct fence_func *k, uint32_t at, uint32_t to, int64_t low, int64_t high, uint32_t good);
 // Code that jumps to a label if an access, which is neither in the partition nor of a variable or not
 // aligned, is aligned and of the module's window of variables, or of the heap of malloc in kernels. k->low is
 // 0 if it is aligned.
@@ -235,6 +270,11 @@ void fence_look_shared(struct fence_func *k, uint32_t at, uint32_t to, int64_t o
                        uint32_t width, uint32_t inside);
 // Code for an access of the plan to a variable.
 void fence_mask_variable(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem);
+
+// pass_fence_group.c: code for an access in front of all others, that jumps to a label if it is of a group
+// that is inside. `to` has its pointer; v: what the access is compared with, besides the partition.
+void fence_group(struct fence_func *k, uint32_t at, const struct ptx_mem *mem, uint32_t to,
+                 const struct fence_variable *v, uint32_t inside);
 
 // pass_fence_call.c: finds out about the module's calls, before it is edited; adds functions that calls need.
 int fence_find_calls(struct fencing *k);
@@ -274,6 +314,14 @@ int fence_find_grid_words(struct fencing *k, uint32_t index, fence_rows *to);
 // pass_fence_mask.c: finds the accesses of a kernel that need only a mask. Requires that nothing has been
 // edited.
 int fence_find_masked(struct fencing *k, uint32_t index, fence_plan *plan);
+// pass_fence_far.c: finds which numbers are added to pointers. Requires that nothing has been edited. 0 or
+// -ENOMEM. *out is of the arena.
+struct fence_far;
+int fence_far_build(const struct ptx_func *f, const struct reach *reach, struct arena *arena,
+                    struct fence_far **out);
+// Returns the most that a statement's operand of 64 bits, or that of MAD's first two, adds or takes off, in
+// bytes; UINT64_MAX: it is not known.
+uint64_t fence_far_most(const struct fence_far *s, uint32_t stmt, unsigned operand);
 // pass_fence_near.c: finds which accesses of the plan need no code. Requires that nothing has been edited.
 // kept: by index of a register, which code may not change it; NULL: it may change all.
 int fence_find_near(struct fencing *k, uint32_t index, fence_plan *plan, const bool *kept);
@@ -291,6 +339,9 @@ int fence_find_bare(struct fencing *k, uint32_t index, struct pass_check_kernel 
 void fence_note_above(struct fence_func *k, const struct fence_masked *m, uint32_t reg, uint64_t number);
 // Code for an access of the plan.
 void fence_mask(struct fence_func *k, const struct fence_masked *m, const struct ptx_mem *mem);
+// pass_fence_exit.c: code at the exits of a variant: what has noted something branches to a label. -E2BIG for
+// what cfg_build says that of.
+int fence_exits(struct fence_func *k, uint32_t end);
 // Code at the entry and the exits of a variant.
 int fence_mask_ends(struct fence_func *k);
 bool fence_is_shared(const struct ptx_mem *mem);

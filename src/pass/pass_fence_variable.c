@@ -51,9 +51,7 @@ static bool is_pointer(struct roots_of root, const struct ptx_mem *mem)
            fence_alignment(mem) == mem->bytes;
 }
 
-// Returns whether the address was made from the generic one of a shared variable, or of another block's
-// shared memory.
-static bool is_in_shared(const struct roots *r, struct roots_of root, const struct ptx_mem *mem)
+bool fence_is_generic_shared(const struct roots *r, struct roots_of root, const struct ptx_mem *mem)
 {
     if (mem->space != PTX_SPACE_GENERIC || mem->extent != PTX_EXTENT_PLAIN || !mem->bytes ||
         mem->bytes > FENCE_MOST_SHARED)
@@ -84,7 +82,7 @@ int fence_find_variables(struct fencing *k, uint32_t index, fence_variables *to)
                 continue;
             struct roots_of root = roots_address(roots, i, addr);
             uint32_t sym = fence_variable_of(roots, root, &mem[row]);
-            bool shared = is_in_shared(roots, root, &mem[row]);
+            bool shared = fence_is_generic_shared(roots, root, &mem[row]);
             if (sym != PTX_NONE || shared || is_pointer(root, &mem[row]))
                 err = vec_push(to, ((struct fence_variable){i, sym, (uint8_t)row, shared}));
         }
@@ -114,36 +112,96 @@ void fence_compare_variable(struct fence_func *k, uint32_t at, uint32_t sym, uin
            edit_imm((int64_t)(bytes - width)), edit_reg(k->bits));
 }
 
+static bool has_heap(const struct fencing *k)
+{
+    return k->taker[0] != PTX_NONE || k->taker[1] != PTX_NONE;
+}
+
+// Loads the ends of the heap if the host has said where they are.
+static const char ends_text[] = "ld.const.b64 %0, [%1];\nsetp.ne.u64 %2, %0, 0;\n"
+                                "@%2 ld.global.v2.b64 {%3, %4}, [%5];";
+
+void fence_load_heap(struct fence_func *k)
+{
+    struct edit *e = k->k->all.c->edit;
+    bool loads = false;
+    for (size_t i = 0; i < k->variables->len; i++)
+        loads |= k->variables->items[i].sym == PTX_NONE && !k->variables->items[i].shared;
+    if (!has_heap(k->k) || !loads)
+        return;
+    k->heap_low = edit_new_reg(e, PTX_B64);
+    k->heap_high = edit_new_reg(e, PTX_B64);
+    edit_entry(e, "mov.b64 %0, 0;\nmov.b64 %1, 0;", edit_reg(k->heap_low), edit_reg(k->heap_high));
+    edit_entry(e, ends_text, edit_reg(k->wide[0]),
+               edit_sym_at(k->k->variable, offsetof(struct kfence_module, state)), edit_reg(k->bad),
+               edit_reg(k->heap_low), edit_reg(k->heap_high),
+               edit_addr(k->wide[0], (int64_t)offsetof(struct kfence_state, heap_low)));
+}
+
+// Sets k->bad if the address in k->what is in the heap as it was.
+static void compare_heap(struct fence_func *k, uint32_t at)
+{
+    BEFORE(k, at, "setp.ge.u64 %0, %1, %2;\nsetp.lt.and.u64 %0, %1, %3, %0;", edit_reg(k->bad),
+           edit_reg(k->what), edit_reg(k->heap_low), edit_reg(k->heap_high));
+}
+
+// Sets k->wide[0] to the distance of the address in k->what from the window's begin, and k->wide[1] to the
+// window's bytes.
+static void load_window(struct fence_func *k, uint32_t at)
+{
+    BEFORE(k, at, "ld.const.b64 %0, [%1];\nsub.s64 %0, %2, %0;\nld.const.b64 %3, [%4];", edit_reg(k->wide[0]),
+           edit_sym_at(k->k->variable, offsetof(struct kfence_module, window)), edit_reg(k->what),
+           edit_reg(k->wide[1]), edit_sym_at(k->k->variable, offsetof(struct kfence_module, window_bytes)));
+}
+
+void fence_add_near(struct fence_func *k, uint32_t at, uint32_t to, int64_t low, int64_t high, uint32_t good)
+{
+    if (!k->k->has_window && !k->heap_low)
+        return;
+    BEFORE(k, at, "add.s64 %0, %1, %2;", edit_reg(k->what), edit_reg(to), edit_imm(low));
+    if (k->k->has_window) {
+        load_window(k, at);
+        BEFORE(k, at,
+               "setp.lt.u64 %0, %1, %2;\nadd.s64 %1, %1, %3;\nsetp.lt.and.u64 %0, %1, %2, %0;\n"
+               "or.pred %4, %4, %0;",
+               edit_reg(k->bad), edit_reg(k->wide[0]), edit_reg(k->wide[1]), edit_imm(high - low - 1),
+               edit_reg(good));
+    }
+    if (k->heap_low)
+        BEFORE(k, at,
+               "setp.ge.u64 %0, %1, %2;\nadd.s64 %1, %1, %4;\nsetp.le.and.u64 %0, %1, %3, %0;\n"
+               "or.pred %5, %5, %0;",
+               edit_reg(k->bad), edit_reg(k->what), edit_reg(k->heap_low), edit_reg(k->heap_high),
+               edit_imm(high - low), edit_reg(good));
+}
+
+// The heap is looked at again before FENCE_FIND is called: what the function has loaded is older than its own
+// blocks. What is cached of the heap's ends is at worst narrower than the heap is now.
 void fence_look_near(struct fence_func *k, uint32_t at, uint32_t to, int64_t offset, uint32_t align,
                      uint32_t inside)
 {
-    bool heap = k->k->taker[0] != PTX_NONE || k->k->taker[1] != PTX_NONE;
-    uint32_t variable = k->k->variable, past = edit_new_label(k->k->all.c->edit);
-    if (!heap && !k->k->has_window)
+    uint32_t past = edit_new_label(k->k->all.c->edit);
+    if (!k->heap_low && !k->k->has_window)
         return;
     if (align > 1)
         BEFORE(k, at, "setp.ne.b32 %0, %1, 0;\n@%0 bra %2;", edit_reg(k->bad), edit_reg(k->low),
                edit_sym(past));
     BEFORE(k, at, "add.s64 %0, %1, %2;", edit_reg(k->what), edit_reg(to), edit_imm(offset));
-    if (k->k->has_window)
-        BEFORE(k, at,
-               "ld.const.b64 %0, [%1];\nsub.s64 %0, %2, %0;\nld.const.b64 %3, [%4];\n"
-               "setp.lt.u64 %5, %0, %3;\n@%5 bra %6;",
-               edit_reg(k->wide[0]), edit_sym_at(variable, offsetof(struct kfence_module, window)),
-               edit_reg(k->what), edit_reg(k->wide[1]),
-               edit_sym_at(variable, offsetof(struct kfence_module, window_bytes)), edit_reg(k->bad),
-               edit_sym(inside));
-    // What is cached of the heap's ends is at worst narrower than the heap is now.
-    if (heap) {
-        BEFORE(k, at, "ld.const.b64 %0, [%1];\nsetp.eq.u64 %2, %0, 0;\n@%2 bra %3;", edit_reg(k->wide[0]),
-               edit_sym_at(variable, offsetof(struct kfence_module, state)), edit_reg(k->bad),
-               edit_sym(past));
-        BEFORE(k, at,
-               "ld.global.v2.b64 {%0, %1}, [%2];\nsetp.ge.u64 %3, %4, %0;\nsetp.lt.and.u64 %3, %4, %1, %3;\n"
-               "@%3 bra %5;",
-               edit_reg(k->wide[1]), edit_reg(k->wide[0]),
-               edit_addr(k->wide[0], (int64_t)offsetof(struct kfence_state, heap_low)), edit_reg(k->bad),
-               edit_reg(k->what), edit_sym(inside));
+    if (k->heap_low)
+        compare_heap(k, at);
+    if (k->k->has_window) {
+        load_window(k, at);
+        BEFORE(k, at, k->heap_low ? "setp.lt.or.u64 %0, %1, %2, %0;" : "setp.lt.u64 %0, %1, %2;",
+               edit_reg(k->bad), edit_reg(k->wide[0]), edit_reg(k->wide[1]));
+    }
+    BEFORE(k, at, "@%0 bra %1;", edit_reg(k->bad), edit_sym(inside));
+    if (k->heap_low) {
+        BEFORE(k, at, ends_text, edit_reg(k->wide[0]),
+               edit_sym_at(k->k->variable, offsetof(struct kfence_module, state)), edit_reg(k->bad),
+               edit_reg(k->heap_low), edit_reg(k->heap_high),
+               edit_addr(k->wide[0], (int64_t)offsetof(struct kfence_state, heap_low)));
+        compare_heap(k, at);
+        BEFORE(k, at, "@%0 bra %1;", edit_reg(k->bad), edit_sym(inside));
     }
     edit_place_label(k->k->all.c->edit, at, past);
 }
@@ -194,7 +252,7 @@ void fence_mask_variable(struct fence_func *k, const struct fence_masked *m, con
         BEFORE(k, m->stmt, "add.s64 %0, %0, %1;", edit_reg(first),
                edit_imm(fence_variable_skew(k->k->all.c->m, m->variable, low)));
     BEFORE(k, m->stmt, "selp.b64 %0, %1, %2, %3;", edit_reg(to), edit_reg(first), edit_reg(m->reg),
-           edit_reg(k->noted[FENCE_MASKED]));
+           edit_reg(k->noted[FENCE_APART]));
     struct ptx_operand address = edit_addr(to, m->start);
     address.unified = mem->addr->unified;
     edit_set(e, m->stmt, (unsigned)(mem->addr - k->f->stmts[m->stmt].operands), address);

@@ -93,7 +93,7 @@ static void pointer(void)
 {
     unsigned to = below(POINTERS), from = below(POINTERS), x = below(INDICES);
     const char *g = guard();
-    switch (below(16)) {
+    switch (below(18)) {
     case 0:
     case 1:
     case 2: put("%sadd.s64 %%q%u, %%q%u, %lld;\n", g, to, from, (long long)constant()); break;
@@ -101,7 +101,7 @@ static void pointer(void)
     case 4: put("%smov.u64 %%q%u, %%q%u;\n", g, to, from); break;
     case 5: put("%smov.u64 %%q%u, %%own;\n", g, to); break;
     case 6: put("mad.wide.u32 %%q%u, %%r%u, %u, %%own;\n", to, x, 1u << below(5)); break;
-    case 7: put("%smad.wide.s32 %%q%u, %%r%u, 4, %%q%u;\n", g, to, x, from); break;
+    case 7: put("%smad.wide.s32 %%q%u, %%r%u, %u, %%q%u;\n", g, to, x, 4u << below(3), from); break;
     case 8: put("%sadd.s64 %%q%u, %%own, %%far;\n", g, to); break;
     case 9: put("%sselp.b64 %%q%u, %%q%u, %%q%u, %%p%u;\n", g, to, from, below(POINTERS), below(3)); break;
     case 10: put("%sld.param.u64 %%q%u, [k_own];\n", g, to); break;
@@ -114,6 +114,17 @@ static void pointer(void)
         break;
     case 14:
         put("%scvt.u64.u32 %%d0, %%s%u;\n%scvta.shared.u64 %%q%u, %%d0;\n", "", below(PLACES), g, to);
+        break;
+    case 15:
+        put("mul.wide.s32 %%d0, %%r%u, %u;\n%ssub.s64 %%q%u, %%%s, %%d0;\n", x, 1u << below(5), g, to,
+            below(2) ? "own" : "q0");
+        break;
+    // Another block's shared memory; without clusters it is the block's own.
+    case 16:
+        if (target >= 90)
+            put("cvt.u64.u32 %%d0, %%s%u;\ncvta.shared.u64 %%d0, %%d0;\nmapa.u64 %%d1, %%d0, 0;\n"
+                "mad.wide.u32 %%q%u, %%r%u, %u, %%d1;\n",
+                below(PLACES), to, x, 1u << below(5));
         break;
     default:
         put("cvt.u64.u32 %%d0, %%r%u;\nshl.b64 %%d0, %%d0, %u;\n%sadd.s64 %%q%u, %%q%u, %%d0;\n", x,

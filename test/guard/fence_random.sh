@@ -11,10 +11,10 @@ export XDG_CACHE_HOME=$T/cache FENCE_DRIVER=$BUILD/lib/moat/libmoat-cpu.so
 passed=0 failed=0
 cc -g -Isrc -o "$T/random" test/guard/fence_random.c -L"$BUILD/lib/moat" -lcuda -ldl || exit 1
 
-run() {  # run WAY COUNT SEED: what the program printed in $T/out, moat's reports in $T/log
+run() {  # run WAY COUNT SEED [KERNEL]: what the program printed in $T/out, moat's reports in $T/log
     : >"$T/log"
     timeout 600 "$MOAT" --device=cpu --mode=fence --fence="$1" --on-error=skip --error-exitcode=0 \
-        --print-limit=1000000 --log-file="$T/log" "$T/random" "$2" "$3" >"$T/out" 2>&1 </dev/null
+        --print-limit=1000000 --log-file="$T/log" "$T/random" "${@:2}" >"$T/out" 2>&1 </dev/null
     status=$?
 }
 
@@ -46,6 +46,11 @@ for way in mask check modulo; do
         { [ $way = check ] || [ "$(count 'of these by the mask alone')" -gt 500 ]; }
     verdict $? "$way: all variants are used"
 done
+
+# A load by a generic address that the fence takes for one of constant memory, and that is not aligned.
+run mask 2767 101 2766
+grep -A1 'PTX line 107' "$T/log" | grep -q 'contained: the access was made at the aligned address'
+verdict $? 'a misaligned generic address in no other space is contained'
 
 # Without a fence the test can fail.
 timeout 60 "$MOAT" --device=cpu --mode=off "$T/random" 100 1 >"$T/out" 2>&1 </dev/null
