@@ -33,7 +33,7 @@ static void say_why_no_space(void)
 {
     struct rlimit limit;
     if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY)
-        say("the CPU device reserves some 200 GiB of addresses, not memory, and `ulimit -v` allows %llu MiB: "
+        say("the CPU device needs some 40 GiB of addresses, not memory, and `ulimit -v` allows %llu MiB: "
             "every CUDA call runs out of memory",
             (unsigned long long)limit.rlim_cur >> 20);
 }

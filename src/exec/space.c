@@ -41,8 +41,8 @@ static void init(void)
     if (!space.coarse || !space.fine || !space.shared_window)
         return;
     space.local_window = space.shared_window + SPACE_WINDOW;
-    // Sanitizers and limits leave less room: try smaller sizes.
-    for (unsigned bits = 43; bits >= 36 && !space.device_base; bits--) {
+    // Sanitizers, valgrind and limits leave less room: try smaller sizes.
+    for (unsigned bits = 43; bits >= 30 && !space.device_base; bits--) {
         space.device_size = (uint64_t)1 << bits;
         space.device_base = reserve_aligned(2 * space.device_size, coarse_size);
     }

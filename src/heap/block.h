@@ -7,7 +7,7 @@
 // The head's last word, next to the block, is a canary over the block's address and the other three words, so
 // a change of any byte of the head is detected. The tail canary starts at the byte right behind the block and
 // is derived from the head's canary; its first byte is never 0, so a string terminator written one byte too
-// far is always detected.
+// far is always detected. Behind the tail canary of a small block the rest of its room is filled too.
 //
 // A head is in one of two states, distinguished by its canary: the block is live, or it was freed. One store
 // switches between them, so a head is valid at any moment at which its thread may be interrupted. The canary
@@ -31,6 +31,10 @@
 #include "heap/heap_key.h"
 
 enum { BLOCK_HEAD = 32, BLOCK_LEAD_LOG2 = 5, BLOCK_TAIL = 8, BLOCK_ALIGN = 16 };
+enum {
+    BLOCK_WIDEST = 1032,   // blocks up to this size have wide tails, if their step is 0
+    BLOCK_TAIL_MOST = 24,  // bytes in which each tail has room: a wide one has 8 to 23
+};
 
 struct block_head {
     uint64_t size;    // size, log2 of lead, kind, step; packed and encrypted
@@ -189,10 +193,36 @@ static inline uint64_t block_resized_canary(uint64_t address)
     return address ^ heap_key.word[5];
 }
 
+// --- tails ---
+//   size          size + 8                        a multiple of 16
+//   | tail canary | slack: HEAP_KEY_FILLER's byte |
+// The slack, of 0 to 15 bytes, is what is left of the room of the block's bin. Only a wide tail has it.
+
 // `live`: the canary of the live head, which depends on address and size.
 static inline uint64_t block_tail_canary(uint64_t live)
 {
     return canary_shape((live << 24 | live >> 40) ^ heap_key.word[6]);
+}
+
+static inline bool block_tail_is_wide(uint64_t size, unsigned step)
+{
+    return !step && size <= BLOCK_WIDEST;
+}
+
+static inline uint64_t block_slack(uint64_t size)
+{
+    return (BLOCK_TAIL - size) % BLOCK_ALIGN;
+}
+
+static inline uint64_t block_tail_bytes(uint64_t size, unsigned step)
+{
+    return block_tail_is_wide(size, step) ? BLOCK_TAIL + block_slack(size) : BLOCK_TAIL;
+}
+
+// Fills the slack of a block whose bytes are to be kept.
+static inline void block_fill_slack(char *block, uint64_t size)
+{
+    memset(block + size + BLOCK_TAIL, (int)(heap_key.word[HEAP_KEY_FILLER] & 255), block_slack(size));
 }
 
 static inline struct block_head *block_head_of(void *block)
@@ -218,13 +248,21 @@ static inline struct block_info block_info_of(const void *block, const struct bl
 }
 
 // Makes the block live: writes a valid head and the tail. The canary is stored last; until then the head
-// stays what it was, or freed. `size` is the size in `packed`.
+// stays what it was, or freed. is_new: the block's bytes need not be kept.
 static inline __attribute__((always_inline)) void
-block_make_live_packed(void *block, uint64_t packed, uint64_t size, uint64_t place, uint64_t ticket)
+block_make_live_as(void *block, struct block_info info, uint64_t place, uint64_t ticket, bool is_new)
 {
     uint64_t address = (uint64_t)(uintptr_t)block;
-    struct block_head *h = block_head_of(block), head = {packed ^ block_size_mask(address), place, ticket, 0};
+    struct block_head *h = block_head_of(block),
+                      head = {block_pack(info) ^ block_size_mask(address), place, ticket, 0};
     uint64_t canary = block_live_canary(address, &head), tail = block_tail_canary(canary);
+    if (block_tail_is_wide(info.size, info.step)) {
+        if (is_new)
+            memcpy((char *)block + info.size + block_slack(info.size) - BLOCK_TAIL,
+                   &heap_key.word[HEAP_KEY_FILLER], 2 * sizeof(uint64_t));
+        else
+            block_fill_slack(block, info.size);
+    }
     // Separate atomic stores: compilers would merge two into one wide store, and a soon-following read of a
     // single word would stall on it.
     atomic_store_explicit((_Atomic uint64_t *)&h->size, head.size, memory_order_relaxed);
@@ -232,14 +270,13 @@ block_make_live_packed(void *block, uint64_t packed, uint64_t size, uint64_t pla
     // the size of a block that was never live when it reads again.
     atomic_store_explicit((_Atomic uint64_t *)&h->place, place, memory_order_release);
     atomic_store_explicit((_Atomic uint64_t *)&h->ticket, ticket, memory_order_release);
-    memcpy((char *)block + size, &tail, sizeof tail);
+    memcpy((char *)block + info.size, &tail, sizeof tail);
     block_set_canary(h, canary);
 }
 
-static inline __attribute__((always_inline)) void block_make_live(void *block, struct block_info info,
-                                                                  uint64_t place, uint64_t ticket)
+static inline void block_make_live(void *block, struct block_info info, uint64_t place, uint64_t ticket)
 {
-    block_make_live_packed(block, block_pack(info), info.size, place, ticket);
+    block_make_live_as(block, info, place, ticket, false);
 }
 
 // The packed form of a fresh block, which was never allocated: it has a step that no block of a span has.
@@ -297,17 +334,43 @@ static inline uint32_t block_freed_at(const void *block, const struct block_head
     return (uint32_t)block_freed_difference(block, h) & BLOCK_SITE_MASK;
 }
 
-static inline uint64_t block_tail(const void *block, uint64_t size)
+static inline uint64_t block_word_at(const char *at)
 {
-    uint64_t tail;
-    memcpy(&tail, (const char *)block + size, sizeof tail);
-    return tail;
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
 }
 
-// `live`: the head's canary while the block is or was live.
-static inline bool block_tail_intact(const void *block, uint64_t size, uint64_t live)
+// Returns the tail's first eight bytes.
+static inline uint64_t block_tail(const void *block, uint64_t size)
 {
-    return block_tail(block, size) == block_tail_canary(live);
+    return block_word_at((const char *)block + size);
+}
+
+// Returns whether the slack behind a tail canary is as it was filled. Reads words, of which at most one lies
+// across two stores, because such a read waits for both in a block that was just allocated.
+static inline __attribute__((always_inline)) bool block_slack_intact(const char *tail, uint64_t size)
+{
+    uint64_t fill = heap_key.word[HEAP_KEY_FILLER], slack = block_slack(size);
+    uint64_t wrong = block_word_at(tail + slack) ^ fill;
+    // Two shifts: no slack leaves no bits.
+    return slack & 8 ? (wrong | (block_word_at(tail + BLOCK_TAIL) ^ fill)) == 0
+                     : wrong >> 1 >> (~(8 * slack) & 63) == 0;
+}
+
+// Returns whether a tail is intact, behind its block or in a copy. `live`: the head's canary while the block
+// is or was live.
+static inline __attribute__((always_inline)) bool block_tail_is(const char *tail, uint64_t size,
+                                                                unsigned step, uint64_t live)
+{
+    return block_word_at(tail) == block_tail_canary(live) &&
+           (!block_tail_is_wide(size, step) || block_slack_intact(tail, size));
+}
+
+static inline __attribute__((always_inline)) bool block_tail_intact(const void *block, uint64_t size,
+                                                                    unsigned step, uint64_t live)
+{
+    return block_tail_is((const char *)block + size, size, step, live);
 }
 
 // A checksum over a freed block's head and tail that changes if any of them does. Cheaper than computing
@@ -326,11 +389,12 @@ static inline void block_mark_freed(void *block, uint32_t freed_at)
 }
 
 // Resizes a live block in place and gives it a new ticket. `was` is its present head; `difference` is the old
-// packed value XOR the new one. All values are computed before the first store, because compilers would read
-// heap_key again behind it.
+// packed value XOR the new one; `wide` says which tail it gets. All values are computed before the first
+// store, because compilers would read heap_key again behind it.
 static inline __attribute__((always_inline)) void block_change(void *block, struct block_head was,
                                                                uint64_t constant, uint64_t difference,
-                                                               uint64_t size, uint32_t site, uint64_t turn)
+                                                               uint64_t size, bool wide, uint32_t site,
+                                                               uint64_t turn)
 {
     uint64_t ticket = block_ticket(block_generation(was.ticket), site, turn);
     uint64_t canary = block_canary(constant, was.size ^ difference, ticket), tail = block_tail_canary(canary);
@@ -339,6 +403,8 @@ static inline __attribute__((always_inline)) void block_change(void *block, stru
     atomic_thread_fence(memory_order_release);  // as in block_mark_freed
     atomic_store_explicit((_Atomic uint64_t *)&h->size, was.size ^ difference, memory_order_relaxed);
     atomic_store_explicit((_Atomic uint64_t *)&h->ticket, ticket, memory_order_relaxed);
+    if (wide)
+        block_fill_slack(block, size);
     memcpy((char *)block + size, &tail, sizeof tail);
     block_set_canary(h, canary);
 }

@@ -14,6 +14,7 @@
 #include "heap/cycle.h"
 #include "heap/safe_read.h"
 #include "heap/heap_quarantine.h"
+#include "heap/thread_cache.h"
 #include "heap/word_bag.h"
 
 enum { SIZE = 100 };
@@ -46,7 +47,7 @@ static void good_head_says_what_was_put_in(void **state)
     assert_int_equal(block_info_of(block, h).lead_log2, 5);
     assert_int_equal(block_info_of(block, h).kind, BLOCK_CALLOC);
     assert_int_equal(block_made_at(h->ticket), 1234);
-    assert_true(block_tail_intact(block, SIZE, h->canary));
+    assert_true(block_tail_intact(block, SIZE, 0, h->canary));
     assert_ptr_equal(block_of_word(block_word(block, h->ticket)), block);
     assert_int_not_equal(block_word(block, h->ticket), block_word(block, block_ticket(6, 1234, 42)));
     assert_int_equal(block_word(block, h->ticket), block_word(block, block_ticket(5, 99, 43)));
@@ -85,11 +86,11 @@ static void good_freed_until_resized(void **state)
     struct block_head *h = block_head_of(block), old = *h;
     struct block_info to = {60, 5, BLOCK_REALLOC, 3};
     block_change(block, old, block_constant(address, old.place),
-                 block_pack(block_info_of(block, h)) ^ block_pack(to), 60, 999, 43);
+                 block_pack(block_info_of(block, h)) ^ block_pack(to), 60, false, 999, 43);
     struct block_head now = *h;
     assert_true(block_is_live(block, &now));
     assert_false(block_is_freed(block, &now) || block_is_resized(block, &now));
-    assert_true(block_tail_intact(block, 60, now.canary));
+    assert_true(block_tail_intact(block, 60, 3, now.canary));
     assert_int_equal(block_info_of(block, &now).size, 60);
     assert_int_equal(block_info_of(block, &now).lead_log2, 5);
     assert_int_equal(block_info_of(block, &now).kind, BLOCK_REALLOC);
@@ -233,8 +234,71 @@ static void bad_any_bit(void **state)
             if (at < 0)
                 assert_false(block_is_live(block, h) || block_is_freed(block, h));
             else
-                assert_false(block_tail_intact(block, SIZE, h->canary));
+                assert_false(block_tail_intact(block, SIZE, 0, h->canary));
         }
+    }
+}
+
+enum { WIDE_ROOM = BLOCK_HEAD + BLOCK_WIDEST + BLOCK_TAIL };
+static _Alignas(16) char wide_memory[WIDE_ROOM];
+
+// All bytes from the end of a small block to the end of its bin's room are canary, and none that is the
+// program's or the next block's is written or looked at.
+static void good_wide_tail(void **state)
+{
+    char *const p = wide_memory + BLOCK_HEAD;
+    for (size_t size = 0; size <= BLOCK_WIDEST; size += 1 + size / 50) {
+        size_t end = thread_cache_room(size) + BLOCK_TAIL;
+        memset(wide_memory, 'x', sizeof wide_memory);
+        block_make_live(p, (struct block_info){size, 5, BLOCK_MALLOC, 0}, 77, block_ticket(5, 6, 7));
+        for (size_t i = 0; i < size; i++)
+            assert_int_equal(p[i], 'x');
+        for (size_t i = end; i < WIDE_ROOM - BLOCK_HEAD; i++)
+            assert_int_equal(p[i], 'x');
+        for (size_t i = size; i < end; i++)
+            assert_int_equal((unsigned char)p[i] & 0xc1, 0x80);
+        assert_int_equal(size + block_tail_bytes(size, 0), end);
+        assert_int_equal(size + block_tail_bytes(size, 1), size + BLOCK_TAIL);
+        assert_true(block_tail_bytes(size, 0) < BLOCK_TAIL_MOST);
+        memset(p, 'y', size);
+        memset(p + end, 'y', WIDE_ROOM - BLOCK_HEAD - end);
+        assert_true(block_tail_intact(p, size, 0, block_head_of(p)->canary));
+    }
+}
+
+static void bad_wide_tail(void **state)
+{
+    char *const p = wide_memory + BLOCK_HEAD;
+    struct block_head *h = block_head_of(p);
+    for (size_t size = 0; size <= BLOCK_WIDEST; size += 1 + size / 50) {
+        size_t end = thread_cache_room(size) + BLOCK_TAIL;
+        for (size_t at = size; at < end; at++)
+            for (int bit = 0; bit < 8; bit++) {
+                block_make_live_as(p, (struct block_info){size, 5, BLOCK_MALLOC, 0}, 77,
+                                   block_ticket(5, 6, 7), true);
+                assert_true(block_tail_intact(p, size, 0, h->canary));
+                p[at] ^= (char)(1 << bit);
+                assert_false(block_tail_intact(p, size, 0, h->canary));
+                assert_int_equal(block_tail_intact(p, size, 1, h->canary), at >= size + BLOCK_TAIL);
+            }
+    }
+}
+
+// A block that shrinks or grows in place has its whole tail behind its new size.
+static void good_wide_tail_moves(void **state)
+{
+    char *const p = wide_memory + BLOCK_HEAD;
+    uint64_t address = (uint64_t)(uintptr_t)p;
+    for (size_t size = 41; size <= 56; size++) {
+        struct block_info to = {size, 5, BLOCK_REALLOC, 0};
+        block_make_live(p, (struct block_info){48, 5, BLOCK_MALLOC, 0}, 77, block_ticket(5, 6, 7));
+        memset(p, 'x', 48);
+        struct block_head old = *block_head_of(p);
+        block_change(p, old, block_constant(address, old.place), block_packed(p, &old) ^ block_pack(to), size,
+                     true, 999, 43);
+        assert_true(block_tail_intact(p, size, 0, block_head_of(p)->canary));
+        for (size_t i = 0; i < size && i < 48; i++)
+            assert_int_equal(p[i], 'x');
     }
 }
 
@@ -383,6 +447,9 @@ int main(void)
         cmocka_unit_test(good_freed_until_dressed),
         cmocka_unit_test(good_freed_until_resized),
         cmocka_unit_test(bad_any_bit),
+        cmocka_unit_test(good_wide_tail),
+        cmocka_unit_test(bad_wide_tail),
+        cmocka_unit_test(good_wide_tail_moves),
         cmocka_unit_test(good_bag),
         cmocka_unit_test(good_queue_of_waiting_blocks),
         cmocka_unit_test(good_lanes_of_waiting_blocks),

@@ -340,9 +340,13 @@ void heap_put_away(struct producer *w, void *p, struct block_info info)
 // Reports a damaged tail and restores it, so that later damage is reported separately.
 static void report_tail(void *p, struct block_head *h, const char *name)
 {
-    uint64_t size = block_info_of(p, h).size, tail, sound = block_tail_canary(h->canary);
-    memcpy(&tail, (char *)p + size, sizeof tail);
-    memcpy((char *)p + size, &sound, sizeof sound);
+    struct block_info info = block_info_of(p, h);
+    uint64_t sound = block_tail_canary(h->canary);
+    char tail[BLOCK_TAIL_MOST];
+    memcpy(tail, (char *)p + info.size, block_tail_bytes(info.size, info.step));
+    if (block_tail_is_wide(info.size, info.step))
+        block_fill_slack(p, info.size);
+    memcpy((char *)p + info.size, &sound, sizeof sound);
     if (heap_report_make_known(block_name(p, h->ticket)))
         heap_report_tail(p, h, tail, name);
 }
@@ -362,7 +366,7 @@ void heap_check_block(struct producer *w, const void *from, const void *frame, v
 {
     struct block_head *h = block_head_of(p);
     struct block_info info = block_info_of(p, h);
-    if (!block_tail_intact(p, info.size, h->canary))
+    if (!block_tail_intact(p, info.size, info.step, h->canary))
         report_tail(p, h, name);
     if ((info.kind & BLOCK_FAMILY) != (unsigned)family && has_our_new())
         heap_report_mismatch(p, h, name, heap_fast_site(w, from, frame));

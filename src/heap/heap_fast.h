@@ -48,7 +48,7 @@ static inline __attribute__((always_inline)) void *heap_fast_reuse(struct produc
 {
     char *block = block_of_word(word);
     uint64_t ticket = block_ticket(block_generation_of_word(word), site, producer_generation(w));
-    block_make_live(block, info, w->id, ticket);
+    block_make_live_as(block, info, w->id, ticket, true);
     return block;
 }
 
@@ -86,7 +86,8 @@ static inline bool heap_fast_is_small(struct block_info info)
 static inline bool heap_fast_sound(const void *p, const struct block_head *h, struct block_info info,
                                    enum block_kind family)
 {
-    return block_tail_intact(p, info.size, h->canary) && (info.kind & BLOCK_FAMILY) == (unsigned)family;
+    return block_tail_intact(p, info.size, info.step, h->canary) &&
+           (info.kind & BLOCK_FAMILY) == (unsigned)family;
 }
 
 // Returns whether a block is of the common case: live, intact, of a fine bin's size and the call's family,
@@ -102,8 +103,8 @@ static inline __attribute__((always_inline)) bool heap_fast_is_usual(struct prod
     uint64_t canary = h->canary, packed = block_packed(p, h);
     // A block of another family, lead or step, or one that is unwatched, has bits above those of a size.
     *size = (packed ^ block_pack((struct block_info){0, BLOCK_LEAD_LOG2, family, 0})) & ~BLOCK_SMALL_KINDS;
-    return *size <= THREAD_CACHE_FINE && block_is_live(p, h) && block_tail_intact(p, *size, canary) &&
-           heap_fast_is_known(w, heap_fast_hash(from, frame), site);
+    return *size <= THREAD_CACHE_FINE && heap_fast_is_known(w, heap_fast_hash(from, frame), site) &&
+           block_is_live(p, h) && block_tail_intact(p, *size, 0, canary);
 }
 
 // `family`: that of the call, as in enum block_kind.
@@ -150,16 +151,17 @@ static inline __attribute__((always_inline)) void *heap_fast_realloc(const void 
     uint64_t canary = block_canary(constant, head.size, head.ticket);
     if (__builtin_expect(head.canary != canary, 0))
         return heap_realloc(from, frame, p, size);
-    // A block of another kind or lead has bits above those of a size.
+    // A block of another kind or lead has bits above those of a size. One without a step, which would have a
+    // wide tail, has no room.
     uint64_t packed = block_packed(p, &head) ^ (uint64_t)BLOCK_REALLOC << BLOCK_KIND_SHIFT;
     uint64_t old = packed & ((1ull << BLOCK_STEP_SHIFT) - 1);
     uint32_t site;
     if (__builtin_expect(size < old || size > block_room(packed >> BLOCK_STEP_SHIFT) ||
-                             !block_tail_intact(p, old, canary) ||
+                             !block_tail_intact(p, old, BLOCK_LAST_STEP, canary) ||
                              !heap_fast_is_known(w, heap_fast_hash(from, frame), &site),
                          0))
         return heap_resize(w, from, frame, p, size);
-    block_change(p, head, constant, old ^ size, size, site, producer_generation(w));
+    block_change(p, head, constant, old ^ size, size, false, site, producer_generation(w));
     return p;
 }
 

@@ -247,12 +247,29 @@ static uint8_t differing(uint64_t is, uint64_t should_be, unsigned *first, unsig
     return bits;
 }
 
-void heap_report_tail(const char *block, const struct block_head *head, uint64_t tail, const char *found_by)
+// Marks the bytes in which a tail, from `is` on, differs from what it should be.
+static void differing_tail(const char *is, struct block_info info, uint64_t canary,
+                           uint8_t touched[BLOCK_TAIL_MOST / 8], unsigned *first, unsigned *count)
+{
+    uint32_t bits = differing(block_tail(is, 0), canary, first, count);
+    uint64_t fill = heap_key.word[HEAP_KEY_FILLER] & 255;
+    for (uint64_t i = BLOCK_TAIL; i < block_tail_bytes(info.size, info.step); i++)
+        bits |= (uint32_t)((unsigned char)is[i] != fill) << i;
+    for (int i = 0; i < BLOCK_TAIL_MOST / 8; i++)
+        touched[i] = (uint8_t)(bits >> 8 * i);
+    *first = bits ? (unsigned)__builtin_ctz(bits) : 0;
+    *count = (unsigned)__builtin_popcount(bits);
+}
+
+void heap_report_tail(const char *block, const struct block_head *head, const char tail[BLOCK_TAIL_MOST],
+                      const char *found_by)
 {
     struct buffer_room room;
     struct report_buffer b = buffer_of(block, head, &room);
+    struct block_info info = block_info_of(block, head);
     unsigned first, count;
-    uint8_t touched = differing(tail, block_tail_canary(block_live_canary(b.base, head)), &first, &count);
+    uint8_t touched[BLOCK_TAIL_MOST / 8];
+    differing_tail(tail, info, block_tail_canary(block_live_canary(b.base, head)), touched, &first, &count);
     char text[80];
     struct text_buffer t;
     text_buffer_init(&t, text, sizeof text - 1);
@@ -267,7 +284,8 @@ void heap_report_tail(const char *block, const struct block_head *head, uint64_t
         .bytes = count,
         .nbuffers = 1,
         .buffers = &b,
-        .corrupted = {b.base + b.size, 8, (const uint8_t *)&tail, &touched},
+        .corrupted = {b.base + b.size, block_tail_bytes(info.size, info.step), (const uint8_t *)tail,
+                      touched},
         .nnotes = found_by ? 1 : 0,
         .notes = &note,
     };

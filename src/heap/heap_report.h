@@ -19,8 +19,9 @@ bool heap_report_is_known(uint64_t name);
 // now; then the block stays unmarked, for a thread that can.
 bool heap_report_make_known(uint64_t name);
 
-// found_by: the call that detected the overflow; NULL: the monitor did.
-void heap_report_tail(const char *block, const struct block_head *head, uint64_t tail, const char *found_by);
+// tail: a copy, of block_tail_bytes. found_by: the call that detected the overflow; NULL: the monitor did.
+void heap_report_tail(const char *block, const struct block_head *head, const char tail[BLOCK_TAIL_MOST],
+                      const char *found_by);
 void heap_report_head(const char *block, const struct block_head *head);
 // A write has changed the head of a block that is not in use. `before`: the block before it in its span, or
 // NULL; if that one's head is intact, the report is of an overflow of it.

@@ -161,12 +161,14 @@ static void *move_ours(struct producer *w, const void *from, const void *frame, 
     return block;
 }
 
-// `difference`: as for block_change.
-static inline void *change(struct producer *w, void *p, struct block_head head, uint64_t difference,
-                           size_t size, uint32_t site)
+// `packed`: what the block becomes.
+static inline void *change(struct producer *w, void *p, struct block_head head, uint64_t packed,
+                           uint32_t site)
 {
-    uint64_t constant = block_constant((uint64_t)(uintptr_t)p, head.place);
-    block_change(p, head, constant, difference, size, site, producer_generation(w));
+    uint64_t constant = block_constant((uint64_t)(uintptr_t)p, head.place), size = packed & BLOCK_SIZE_MASK;
+    bool wide = block_tail_is_wide(size, (unsigned)(packed >> BLOCK_STEP_SHIFT));
+    block_change(p, head, constant, block_packed(p, &head) ^ packed, size, wide, site,
+                 producer_generation(w));
     return p;
 }
 
@@ -176,7 +178,7 @@ static void *stay(struct producer *w, void *p, struct block_info info, struct re
     to.info.step = info.step ? info.step : (uint16_t)step_below(heap_fast_room(info));
     if (block_room(to.info.step) <= thread_cache_room(to.info.size))
         to.info.step = 0;
-    return change(w, p, *block_head_of(p), block_pack(info) ^ block_pack(to.info), to.info.size, to.site);
+    return change(w, p, *block_head_of(p), block_pack(to.info), to.site);
 }
 
 static __attribute__((noinline)) void *resize(struct producer *w, const void *from, const void *frame,
@@ -219,13 +221,14 @@ void *heap_resize(struct producer *w, const void *from, const void *frame, void 
     struct block_head head = *block_head_of(p);
     uint64_t packed = block_packed(p, &head);
     uint32_t site;
-    if (!stays_as_it_is(packed, size) || !block_tail_intact(p, packed & BLOCK_SIZE_MASK, head.canary) ||
+    if (!stays_as_it_is(packed, size) ||
+        !block_tail_intact(p, packed & BLOCK_SIZE_MASK, packed >> BLOCK_STEP_SHIFT, head.canary) ||
         !heap_fast_is_known(w, heap_fast_hash(from, frame), &site))
         return resize(w, from, frame, p, size);
     // The family is malloc's, so these bits can be replaced.
     uint64_t now = (packed & ~(BLOCK_SIZE_MASK | BLOCK_SMALL_KINDS)) |
                    (uint64_t)BLOCK_REALLOC << BLOCK_KIND_SHIFT | size;
-    return change(w, p, head, packed ^ now, size, site);
+    return change(w, p, head, now, site);
 }
 
 static void *realloc_strange(struct producer *w, const void *from, const void *frame, void *p, size_t size)

@@ -53,7 +53,7 @@ struct monitor {
     size_t nfar;
     struct far far[SAFE_READ_MOST];
     const char *at[SAFE_READ_MOST];
-    uint64_t tails[SAFE_READ_MOST];
+    char tails[SAFE_READ_MOST][BLOCK_TAIL_MOST];
     bool read[SAFE_READ_MOST];
     monitor_visitor *visit;
     void *ctx;
@@ -140,8 +140,10 @@ static void judge_tail(uint64_t word, const struct block_head *head)
 {
     const char *block = block_of_word(word);
     struct block_head now;
-    uint64_t tail, size = block_info_of(block, head).size;
-    if (safe_read_one(block + size, sizeof tail, &tail) && tail != block_tail_canary(head->canary) &&
+    struct block_info info = block_info_of(block, head);
+    char tail[BLOCK_TAIL_MOST];
+    if (safe_read_one(block + info.size, block_tail_bytes(info.size, info.step), tail) &&
+        !block_tail_is(tail, info.size, info.step, head->canary) &&
         safe_read_one(block - BLOCK_HEAD, sizeof now, &now) && memcmp(&now, head, sizeof now) == 0 &&
         heap_report_make_known(block_name(block, head->ticket)))
         heap_report_tail(block, head, tail, NULL);
@@ -188,33 +190,38 @@ static void forget_suspects(struct monitor *m)
 
 // --- batches ---
 
-static void check_tail(uint64_t word, const struct block_head *h, uint64_t tail)
+static void check_tail(uint64_t word, struct block_info info, const struct block_head *h, const char *tail)
 {
-    if (__builtin_expect(tail != block_tail_canary(h->canary), 0) &&
+    if (__builtin_expect(!block_tail_is(tail, info.size, info.step, h->canary), 0) &&
         !heap_report_is_known(block_name(block_of_word(word), h->ticket)))
         judge_tail(word, h);
 }
 
+// The pieces are of one size, so they end where the tails end.
 static void check_far_tails(struct monitor *m)
 {
-    safe_read_pieces(m->at, m->nfar, sizeof *m->tails, (char *)m->tails, m->read);
-    for (size_t i = 0; i < m->nfar; i++)
+    safe_read_pieces(m->at, m->nfar, sizeof *m->tails, m->tails[0], m->read);
+    for (size_t i = 0; i < m->nfar; i++) {
+        const struct far *f = &m->far[i];
+        struct block_info info = block_info_of(block_of_word(f->word), &f->head);
         if (m->read[i])
-            check_tail(m->far[i].word, &m->far[i].head, m->tails[i]);
+            check_tail(f->word, info, &f->head,
+                       m->tails[i] + BLOCK_TAIL_MOST - block_tail_bytes(info.size, info.step));
+    }
 }
 
 // `bytes`: how many were read, from the head on.
 static void check_live(struct monitor *m, uint64_t word, const struct block_head *h, size_t bytes)
 {
     const char *block = block_of_word(word);
-    uint64_t size = block_info_of(block, h).size, tail;
+    struct block_info info = block_info_of(block, h);
+    uint64_t end = info.size + block_tail_bytes(info.size, info.step);
     m->live++;
-    if (size < bytes && BLOCK_HEAD + size + BLOCK_TAIL <= bytes) {
-        memcpy(&tail, (const char *)h + BLOCK_HEAD + size, sizeof tail);
-        check_tail(word, h, tail);
+    if (info.size < bytes && BLOCK_HEAD + end <= bytes) {
+        check_tail(word, info, h, (const char *)h + BLOCK_HEAD + info.size);
     } else {
         m->far[m->nfar] = (struct far){word, *h};
-        m->at[m->nfar++] = block + size;
+        m->at[m->nfar++] = block + end - BLOCK_TAIL_MOST;
     }
 }
 

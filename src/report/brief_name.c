@@ -125,6 +125,42 @@ static void collapse(char *text, char open)
     *to = 0;
 }
 
+// Adds the next source name of a mangled name, "6detail", and returns what is behind it; NULL if none is
+// there.
+static const char *add_part(const char *at, char *text, size_t size)
+{
+    size_t n = 0, used = strlen(text);
+    const char *word = at;
+    while (isdigit((unsigned char)*word) && n < size)
+        n = n * 10 + (size_t)(*word++ - '0');
+    if (!n || strnlen(word, n) < n || used + n + 8 > size)
+        return NULL;
+    snprintf(text + used, size - used, "%s%.*s", used ? "::" : "", (int)n, word);
+    return word + n;
+}
+
+// Writes the readable beginning of a mangled name that the C++ library cannot demangle, since it is older
+// than the compiler: the names before the first template arguments or parameters. Returns false if it has
+// none.
+static bool read_beginning(const char *name, char *text, size_t size)
+{
+    const char *at = name + 2, *next;
+    text[0] = 0;
+    bool nested = *at == 'N';
+    for (at += nested; *at == 'r' || *at == 'V' || *at == 'K' || *at == 'L'; at++)
+        ;
+    if (strncmp(at, "St", 2) == 0) {
+        strcpy(text, "std");
+        at += 2;
+    }
+    while ((next = add_part(at, text, size)) && (at = next) && nested)
+        at += *at == 'L';
+    if (!text[0] || strcmp(text, "std") == 0)
+        return false;
+    strcat(text, *at == 'I' ? "<...>" : nested && *at != 'E' ? "..." : "(...)");
+    return true;
+}
+
 const char *brief_name(const char *name, char *buffer, size_t size)
 {
     enum { BEGINNING = 60 };
@@ -132,7 +168,10 @@ const char *brief_name(const char *name, char *buffer, size_t size)
     if (n <= BRIEF_NAME_MOST || n >= size)
         return name;
     if (strncmp(name, "_Z", 2) == 0) {
-        snprintf(buffer, size, "%.*s...", BEGINNING, name);
+        if (read_beginning(name, buffer, size))
+            drop_versions(buffer);
+        else
+            snprintf(buffer, size, "%.*s...", BEGINNING, name);
         return buffer;
     }
     memcpy(buffer, name, n + 1);

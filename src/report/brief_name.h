@@ -11,8 +11,8 @@ enum { BRIEF_NAME_MOST = 100 };
 
 // Leaves out of a demangled name, in this order, and only until it is short enough: namespaces that are
 // versions of Thrust, CUB and the C++ library; what template arguments are, as <...>; what parameters are,
-// as (...). A name that is still mangled loses its end. Returns `name`, or its brief form in `buffer`;
-// `name` too if it does not fit.
+// as (...). Of a name that is still mangled the names before the first template arguments are left. Returns
+// `name`, or its brief form in `buffer`; `name` too if it does not fit.
 const char *brief_name(const char *name, char *buffer, size_t size);
 
 #endif

@@ -38,6 +38,16 @@ static void good_names(void **state)
         // Nothing closes these.
         {"f<" A100, "f<" A100},
         {"f<(" A100 ">)", "f<(" A100 ">)"},
+        // These are still mangled.
+        {"_ZN3cub17CUB_300001_SM_9006detail9transform16transform_kernelITkN" A100,
+         "cub::detail::transform::transform_kernel<...>"},
+        {"_Z6kernelITk" A100, "kernel<...>"},
+        {"_ZNK4a_ns3boxclE" A100, "a_ns::box..."},
+        {"_ZN4a_ns5scaleE" A100, "a_ns::scale(...)"},
+        {"_ZSt4sortI" A100, "std::sort<...>"},
+        {"_ZN12_GLOBAL__N_15scaleITk" A100, "_GLOBAL__N_1::scale<...>"},
+        {"_ZL5scalePf" A100, "scale(...)"},
+        {"_Z999999999999999999999999f" A100, "_Z999999999999999999999999f" A10 A10 A10 "aaa..."},
         {"_Z" A100, "_Z" A10 A10 A10 A10 A10 "aaaaaaaa..."},
     };
     char buffer[400];

@@ -34,7 +34,8 @@ static bool begins(const char *name, const char *const *beginnings)
 
 bool report_is_interpreter(const char *object)
 {
-    static const char *const names[] = {"python", "libpython", "libtorch", "libc10", NULL};
+    static const char *const names[] = {"python",  "libpython", "libtorch",      "libc10",
+                                        "_ctypes", "libffi.",   "_cffi_backend", NULL};
     return begins(base_name(object), names);
 }
 
@@ -171,6 +172,14 @@ uint32_t report_first_shown(const struct report_stack *s)
     return 0;
 }
 
+// Returns whether a frame is Python code of an installed package, or of Python's own.
+static bool is_packaged(const struct report_frame *f)
+{
+    return !f->object && f->file &&
+           (strstr(f->file, "/site-packages/") || strstr(f->file, "/dist-packages/") ||
+            strstr(f->file, "/lib/python3") || f->file[0] == '<');
+}
+
 const struct report_frame *report_frame_of_program(const struct report_stack *s)
 {
     uint32_t first = count_runtime(s), stubs = count_stubs(s);
@@ -180,7 +189,7 @@ const struct report_frame *report_frame_of_program(const struct report_stack *s)
         const struct report_frame *f = &s->frames[i];
         if (is_foreign(f))
             continue;
-        if (f->file)
+        if (f->file && !is_packaged(f))
             return f;
         any = any ? any : f;
         named = named || !f->function ? named : f;

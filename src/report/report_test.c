@@ -57,6 +57,22 @@ static void good_folded_frames(void **state)
     assert_string_equal(chosen(in_python, 4), "none");
 }
 
+// Python code has a file and no object. That of installed packages is named only if there is no other.
+static void good_python_frames(void **state)
+{
+    static const struct report_frame
+        call = {.object = "/opt/libcudart.so.13", .function = "cudaMemcpy"},
+        foreign = {.object = "/usr/lib/libffi.so.8", .function = "ffi_call", .file = "ffi64.c"},
+        module = {.object = "/usr/lib/_ctypes.cpython-311.so", .function = "PyCFuncPtr_call"},
+        package = {.function = "memcpy", .file = "/venv/lib/python3.11/site-packages/numba/driver.py"},
+        own = {.function = "load", .file = "/src/train.py", .line = 5},
+        thread = {.function = "_bootstrap", .file = "/usr/lib/python3.11/threading.py"};
+    struct report_frame all[] = {call, foreign, module, package, own, thread};
+    assert_string_equal(chosen(all, 6), "load");
+    assert_string_equal(chosen(all, 4), "memcpy");
+    assert_string_equal(chosen(all, 3), "none");
+}
+
 // What nvcc has put between a launch and the runtime, with debugging information, without, and inlined.
 static void good_launch_frames(void **state)
 {
@@ -116,9 +132,9 @@ static void good_types_have_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_frame_of_program), cmocka_unit_test(good_folded_frames),
-        cmocka_unit_test(good_launch_frames),    cmocka_unit_test(good_toolkit_headers),
-        cmocka_unit_test(good_types_have_names),
+        cmocka_unit_test(good_frame_of_program), cmocka_unit_test(good_python_frames),
+        cmocka_unit_test(good_folded_frames),    cmocka_unit_test(good_launch_frames),
+        cmocka_unit_test(good_toolkit_headers),  cmocka_unit_test(good_types_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

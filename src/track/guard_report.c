@@ -186,6 +186,24 @@ static const char *keep_path(const char *path)
     return kept;
 }
 
+// Removes the interpreter's machine code, and what called it, from a stack that goes on with `script` frames
+// of Python code. What is left of machine code is a runtime's that was called, and that of extension modules.
+static unsigned without_interpreter(struct report_frame *frames, unsigned n, unsigned script)
+{
+    unsigned code = n - script, last = 0, kept = 0;
+    bool inside = false;
+    for (unsigned i = 0; i < code; i++)
+        last = report_is_interpreter(frames[i].object) ? i + 1 : last;
+    for (unsigned i = 0; i < (last ? last : code); i++) {
+        bool interpreter = report_is_interpreter(frames[i].object);
+        inside |= interpreter;
+        if (!interpreter && !(inside && report_is_runtime(frames[i].object)))
+            frames[kept++] = frames[i];
+    }
+    memmove(frames + kept, frames + code, script * sizeof *frames);
+    return kept + script;
+}
+
 static struct report_stack make_stack(uint32_t id)
 {
     uint64_t pcs[STACK_DEPTH_MAX];
@@ -194,16 +212,19 @@ static struct report_stack make_stack(uint32_t id)
     if (!n || scratch->stacks_used == STACKS)
         return (struct report_stack){0};
     struct report_frame *frames = scratch->frames[scratch->stacks_used++];
+    unsigned script = 0;
     for (unsigned i = 0; i < n; i++) {
         char path[512];
         struct script_frame f;
         frames[i] = (struct report_frame){.pc = pcs[i]};
-        if (script_frames_find(pcs[i], &f))
+        bool is_script = script_frames_find(pcs[i], &f);
+        script += is_script;
+        if (is_script)
             frames[i] = (struct report_frame){.function = f.function, .file = f.file, .line = f.line};
         else if (stack_locate(pcs[i], path, sizeof path, &frames[i].offset))
             frames[i].object = keep_path(path);
     }
-    return (struct report_stack){n, frames};
+    return (struct report_stack){script ? without_interpreter(frames, n, script) : n, frames};
 }
 
 static const char *call_name(unsigned call, bool freed)

@@ -10,7 +10,7 @@
 #include "context/names.h"
 #include "core/lock.h"
 
-enum { FRAMES = 1 << 14, SLOTS = 2 * FRAMES, TEXT = 1024 };
+enum { FRAMES = SCRIPT_FRAMES_ALL, SLOTS = 2 * FRAMES, TEXT = 1024 };
 
 // The upper half of the address space is the kernel's.
 #define FIRST_PC ((uint64_t)0xffff << 48)
@@ -20,6 +20,7 @@ static struct script_frame frames[FRAMES];
 static uint16_t slots[SLOTS];  // index + 1; 0: empty
 // Release and acquire: frames below the count are complete.
 static _Atomic uint32_t count;
+static _Atomic bool given;  // relaxed: nothing follows from it but a sentence
 
 static __thread uint64_t current[SCRIPT_FRAMES_MOST] __attribute__((tls_model("initial-exec")));
 static __thread unsigned ncurrent __attribute__((tls_model("initial-exec")));
@@ -59,8 +60,24 @@ static uint64_t intern(const struct script_frame *f)
     return pc;
 }
 
+uint64_t script_frames_keep(const char *function, const char *file, uint32_t line)
+{
+    struct script_frame f = {names_keep(function), names_keep(file), line};
+    return f.function && f.file ? intern(&f) : 0;
+}
+
+uint64_t script_frames_pc(unsigned number)
+{
+    return FIRST_PC + number;
+}
+
+unsigned script_frames_number(uint64_t pc)
+{
+    return (unsigned)(pc - FIRST_PC);
+}
+
 // Reads "FUNCTION\tFILE\tLINE".
-static bool read_frame(const char *line, size_t len, struct script_frame *f)
+static bool read_frame(const char *line, size_t len, uint64_t *pc)
 {
     char text[TEXT];
     if (len >= sizeof text)
@@ -71,18 +88,19 @@ static bool read_frame(const char *line, size_t len, struct script_frame *f)
     if (!number)
         return false;
     *file++ = *number++ = 0;
-    *f = (struct script_frame){names_keep(text), names_keep(file), (uint32_t)strtoul(number, NULL, 10)};
-    return f->function && f->file;
+    *pc = script_frames_keep(text, file, (uint32_t)strtoul(number, NULL, 10));
+    return *pc;
 }
 
 void script_frames_set(const char *text)
 {
     ncurrent = 0;
+    if (text && *text)
+        atomic_store_explicit(&given, true, memory_order_relaxed);
     while (text && *text && ncurrent < SCRIPT_FRAMES_MOST) {
-        struct script_frame f;
+        uint64_t pc;
         size_t len = strcspn(text, "\n");
-        uint64_t pc = read_frame(text, len, &f) ? intern(&f) : 0;
-        if (pc)
+        if (read_frame(text, len, &pc))
             current[ncurrent++] = pc;
         text += len + (text[len] == '\n');
     }
@@ -97,7 +115,7 @@ unsigned script_frames_get(uint64_t *pcs, unsigned most)
 
 bool script_frames_seen(void)
 {
-    return atomic_load_explicit(&count, memory_order_acquire);
+    return atomic_load_explicit(&given, memory_order_relaxed);
 }
 
 bool script_frames_find(uint64_t pc, struct script_frame *out)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include "track/python_frames.h"
 #include "track/script_frames.h"
 #include "track/stack_cache.h"
 
@@ -161,15 +162,10 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *opaque)
     return full && done ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
-uint32_t stack_capture(const void *skip_until, unsigned depth)
+// Inlined: `frame` is the unwinder's first.
+static inline __attribute__((always_inline)) uint32_t capture_code(const void *frame, const void *skip_until,
+                                                                   unsigned depth)
 {
-    uint64_t script[SCRIPT_FRAMES_MOST];
-    if (!depot || !depth)
-        return 0;
-    unsigned n = script_frames_get(script, depth < SCRIPT_FRAMES_MOST ? depth : SCRIPT_FRAMES_MOST);
-    if (n)
-        return stack_keep(script, n);
-    const void *frame = __builtin_frame_address(0);
     uint32_t id = skip_until ? 0 : stack_cache_find(frame, depth);
     if (id)
         return id;
@@ -184,6 +180,25 @@ uint32_t stack_capture(const void *skip_until, unsigned depth)
     if (!skip_until)
         stack_cache_keep(&walk.kept, id);
     return id;
+}
+
+uint32_t stack_capture(const void *skip_until, unsigned depth)
+{
+    uint64_t script[PYTHON_FRAMES_MOST], pcs[STACK_DEPTH_MAX];
+    _Static_assert((int)SCRIPT_FRAMES_MOST <= (int)PYTHON_FRAMES_MOST, "room for either");
+    if (!depot || !depth)
+        return 0;
+    unsigned n = script_frames_get(script, depth < SCRIPT_FRAMES_MOST ? depth : SCRIPT_FRAMES_MOST);
+    if (n)
+        return stack_keep(script, n);
+    n = python_frames_get(script, depth < PYTHON_FRAMES_MOST ? depth : PYTHON_FRAMES_MOST);
+    uint32_t id = capture_code(__builtin_frame_address(0), skip_until, depth);
+    if (!n)
+        return id;
+    unsigned most = STACK_DEPTH_MAX - n, code = stack_frames(id, pcs, most);
+    code = code < most ? code : most;
+    memcpy(pcs + code, script, n * sizeof *script);
+    return stack_keep(pcs, code + n);
 }
 
 unsigned stack_frames(uint32_t id, uint64_t *pcs, unsigned most)
@@ -284,6 +299,7 @@ int stack_init(size_t bytes)
     if (memory == MAP_FAILED)
         return -ENOMEM;
     find_program();
+    python_frames_init();
     dl_iterate_phdr(look_into, &here);
     // Linked into a program, as opposed to a library, moat's frames cannot be separated from the program's.
     if (here.found && !here.program)

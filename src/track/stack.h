@@ -18,8 +18,10 @@ int stack_init(size_t bytes);
 // stack's id. Frames of the object that contains this code are left out. With skip_until, so are all frames
 // before the one that returns to that address, if there is one (a hook passes its
 // __builtin_return_address(0)). If the thread has frames of an interpreter (script_frames.h), the stack
-// consists of those instead. Returns 0 if there is no frame, or if the reserved space is full.
-// Thread-safe; allocates nothing else and takes no lock of moat's.
+// consists of those instead; the frames of its Python code (python_frames.h) follow those of machine code, up
+// to `depth` of each. Returns 0 if there is no frame, or if the reserved space is full.
+// Thread-safe; allocates nothing else, and takes no lock of moat's but those of
+// names.h and script_frames.h, for Python's frames.
 uint32_t stack_capture(const void *skip_until, unsigned depth);
 
 // Stores the frames of a stack, innermost first, at most `most`, and returns how many the stack has; 0 for id

@@ -21,6 +21,11 @@ done
 
 try 'fault_record, the library in it' "$BUILD/tool/fault_record"
 if [ $sanitized = 0 ]; then
+    # Valgrind leaves a program 128 GiB of addresses.
+    for room in 40 48 128; do
+        try "driver_output in $room GiB of addresses" \
+            bash -c "ulimit -v $((room << 20)); exec '$BUILD/tool/driver_output'"
+    done
     # A program that opens the driver by name.
     cat >"$T/open.c" <<'END'
 #include <dlfcn.h>
