@@ -162,10 +162,10 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *opaque)
     return full && done ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
-// Inlined: `frame` is the unwinder's first.
-static inline __attribute__((always_inline)) uint32_t capture_code(const void *frame, const void *skip_until,
-                                                                   unsigned depth)
+// Returns the stack from the caller of this function on. It has a frame of its own, the unwinder's first.
+static __attribute__((noinline)) uint32_t capture_code(const void *skip_until, unsigned depth)
 {
+    const void *frame = __builtin_frame_address(0);
     uint32_t id = skip_until ? 0 : stack_cache_find(frame, depth);
     if (id)
         return id;
@@ -182,9 +182,19 @@ static inline __attribute__((always_inline)) uint32_t capture_code(const void *f
     return id;
 }
 
+// Returns the stack `id` with n frames of a script behind it.
+static __attribute__((noinline)) uint32_t keep_with(uint32_t id, const uint64_t *script, unsigned n)
+{
+    uint64_t pcs[STACK_DEPTH_MAX];
+    unsigned most = STACK_DEPTH_MAX - n, code = stack_frames(id, pcs, most);
+    code = code < most ? code : most;
+    memcpy(pcs + code, script, n * sizeof *script);
+    return stack_keep(pcs, code + n);
+}
+
 uint32_t stack_capture(const void *skip_until, unsigned depth)
 {
-    uint64_t script[PYTHON_FRAMES_MOST], pcs[STACK_DEPTH_MAX];
+    uint64_t script[PYTHON_FRAMES_MOST];
     _Static_assert((int)SCRIPT_FRAMES_MOST <= (int)PYTHON_FRAMES_MOST, "room for either");
     if (!depot || !depth)
         return 0;
@@ -192,13 +202,8 @@ uint32_t stack_capture(const void *skip_until, unsigned depth)
     if (n)
         return stack_keep(script, n);
     n = python_frames_get(script, depth < PYTHON_FRAMES_MOST ? depth : PYTHON_FRAMES_MOST);
-    uint32_t id = capture_code(__builtin_frame_address(0), skip_until, depth);
-    if (!n)
-        return id;
-    unsigned most = STACK_DEPTH_MAX - n, code = stack_frames(id, pcs, most);
-    code = code < most ? code : most;
-    memcpy(pcs + code, script, n * sizeof *script);
-    return stack_keep(pcs, code + n);
+    uint32_t id = capture_code(skip_until, depth);
+    return n ? keep_with(id, script, n) : id;
 }
 
 unsigned stack_frames(uint32_t id, uint64_t *pcs, unsigned most)
