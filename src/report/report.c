@@ -172,27 +172,32 @@ uint32_t report_first_shown(const struct report_stack *s)
     return 0;
 }
 
-// Returns whether a frame is Python code of an installed package, or of Python's own.
+// Returns whether a frame is of an installed package of Python's, or of Python's own library.
 static bool is_packaged(const struct report_frame *f)
 {
-    return !f->object && f->file &&
-           (strstr(f->file, "/site-packages/") || strstr(f->file, "/dist-packages/") ||
-            strstr(f->file, "/lib/python3") || f->file[0] == '<');
+    const char *path = f->object ? f->object : f->file;
+    return path && (strstr(path, "/site-packages/") || strstr(path, "/dist-packages/") ||
+                    (!f->object && (strstr(path, "/lib/python3") || path[0] == '<')));
 }
 
 const struct report_frame *report_frame_of_program(const struct report_stack *s)
 {
     uint32_t first = count_runtime(s), stubs = count_stubs(s);
     first = first > stubs ? first : stubs;
-    const struct report_frame *any = NULL, *named = NULL;
+    const struct report_frame *any = NULL, *named = NULL, *packaged = NULL;
     for (uint32_t i = first; i < s->count; i++) {
         const struct report_frame *f = &s->frames[i];
         if (is_foreign(f))
             continue;
-        if (f->file && !is_packaged(f))
+        if (is_packaged(f)) {
+            packaged = packaged ? packaged : f;
+            continue;
+        }
+        // Python code always has a line, which is no reason to pass over a function that it has called.
+        if (f->file && (f->object || !named))
             return f;
         any = any ? any : f;
         named = named || !f->function ? named : f;
     }
-    return named ? named : any;
+    return named ? named : any ? any : packaged;
 }

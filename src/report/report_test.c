@@ -71,6 +71,17 @@ static void good_python_frames(void **state)
     assert_string_equal(chosen(all, 6), "load");
     assert_string_equal(chosen(all, 4), "memcpy");
     assert_string_equal(chosen(all, 3), "none");
+    // Machine code that Python code calls is named if it is the program's and has a name.
+    static const struct report_frame extension = {.object = "/src/libcopy.so", .function = "copy_it"},
+                                     nameless = {.object = "/src/libcopy.so", .offset = 16},
+                                     wheel = {.object = "/venv/lib/python3.11/site-packages/cupy/runtime.so",
+                                              .function = "__pyx_pf_4cupy"};
+    struct report_frame in_extension[] = {call, extension, own}, in_nameless[] = {call, nameless, own},
+                        in_wheel[] = {call, wheel, package, own};
+    assert_string_equal(chosen(in_extension, 3), "copy_it");
+    assert_string_equal(chosen(in_nameless, 3), "load");
+    assert_string_equal(chosen(in_wheel, 4), "load");
+    assert_string_equal(chosen(in_wheel, 3), "__pyx_pf_4cupy");
 }
 
 // What nvcc has put between a launch and the runtime, with debugging information, without, and inlined.

@@ -16,8 +16,8 @@
 // file, are members that its type describes.
 struct layout {
     int minor;
-    uint16_t chain,
-        top;  // of a thread: what leads to its frames; in that: the innermost one. top 0xffff: chain does
+    uint16_t chain;           // of a thread: what leads to its frames
+    uint16_t top;             // of that: the innermost frame. DIRECT: it is the frame itself
     uint16_t code, previous;  // of a frame
     uint16_t at;              // of a frame: the instruction; 0: PyFrame_GetLineNumber says the line
     uint16_t ascii, compact;  // of a text: where its characters are, if all of them are ASCII, and if not
@@ -56,7 +56,7 @@ enum { NONE, UNPROVEN, PROVEN };
 static _Atomic int state;
 
 // Reads memory that may not be there until the layout has proved right.
-static bool read_bytes(const void *from, void *to, size_t size)
+static inline bool read_bytes(const void *from, void *to, size_t size)
 {
     if (atomic_load_explicit(&state, memory_order_relaxed) == PROVEN) {
         memcpy(to, from, size);
@@ -66,12 +66,12 @@ static bool read_bytes(const void *from, void *to, size_t size)
     return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
 }
 
-static bool read_pointer(const char *object, uint64_t offset, const char **to)
+static inline bool read_pointer(const char *object, uint64_t offset, const char **to)
 {
     return read_bytes(object + offset, to, sizeof *to);
 }
 
-static bool has_type(const char *object, const char *type)
+static inline bool has_type(const char *object, const char *type)
 {
     const char *is;
     return object && read_pointer(object, OBJECT_TYPE, &is) && is == type;
@@ -117,46 +117,7 @@ static bool read_text(const char *object, char text[TEXT])
 
 // --- frames ---
 
-// Frames that were met before, by code object, instruction and texts. A word has a tag above the frame's
-// number.
-enum { KNOWN = 1 << 10 };
-static _Atomic uint64_t known[KNOWN];
-
-static uint64_t hash_of(const char *code, const char *name, const char *file, uint64_t at)
-{
-    const uint64_t odd = 0x9e3779b97f4a7c15u;
-    uint64_t h = (((uintptr_t)code * odd ^ (uintptr_t)name) * odd ^ (uintptr_t)file) * odd ^ at;
-    h *= odd;
-    return h ^ h >> 32;
-}
-
-// Returns the address for a frame; 0 if it cannot be had.
-static uint64_t address_of(const char *frame, const char *code)
-{
-    const char *name, *file, *at = NULL;
-    char function[TEXT], path[TEXT];
-    if (!read_pointer(code, code_name, &name) || !read_pointer(code, code_file, &file) ||
-        (layout.at && !read_pointer(frame, layout.at, &at)))
-        return 0;
-    int line = layout.at ? 0 : line_of_frame((void *)(uintptr_t)frame);
-    int64_t byte = at - (code + code_start);
-    uint64_t hash = hash_of(code, name, file, layout.at ? (uint64_t)byte : (uint64_t)line);
-    _Atomic uint64_t *slot = &known[hash % KNOWN];
-    // Relaxed, here and below: a word stands for itself, and who made the frame has published it.
-    uint64_t word = atomic_load_explicit(slot, memory_order_relaxed), tag = hash & ~(SCRIPT_FRAMES_ALL - 1);
-    if (word && (word & ~(SCRIPT_FRAMES_ALL - 1)) == tag)
-        return script_frames_pc((unsigned)(word % SCRIPT_FRAMES_ALL));
-    if (!read_text(name, function) || !read_text(file, path))
-        return 0;
-    if (layout.at)
-        line = line_of_code((void *)(uintptr_t)code, byte < 0 || byte > INT32_MAX ? -1 : (int)byte);
-    uint64_t pc = script_frames_keep(function, path, line > 0 ? (uint32_t)line : 0);
-    if (pc)
-        atomic_store_explicit(slot, tag | script_frames_number(pc), memory_order_relaxed);
-    return pc;
-}
-
-static bool innermost(const char *thread, const char **frame)
+static inline bool innermost(const char *thread, const char **frame)
 {
     const char *chain;
     if (!read_pointer(thread, layout.chain, &chain))
@@ -165,39 +126,85 @@ static bool innermost(const char *thread, const char **frame)
     return layout.top == DIRECT || !chain || read_pointer(chain, layout.top, frame);
 }
 
-// Returns the number of frames, -1 if what was read is not as it should be.
-static int walk(const char *thread, uint64_t *pcs, unsigned most)
+static inline bool read_row(const char *frame, const char *code, struct python_row *r)
 {
-    const char *frame, *code;
-    unsigned n = 0;
-    if (!innermost(thread, &frame))
-        return -1;
-    for (int seen = 0; frame && n < most && seen < WALK_MOST; seen++) {
-        if (!read_pointer(frame, layout.code, &code))
-            return -1;
-        // Frames with which C code enters the interpreter have another object there, or none.
-        if (has_type(code, code_type)) {
-            uint64_t pc = address_of(frame, code);
-            if (!pc)
-                return -1;
-            pcs[n++] = pc;
-        }
-        if (!read_pointer(frame, layout.previous, &frame))
-            return -1;
-    }
-    return (int)n;
+    const char *at = NULL;
+    *r = (struct python_row){.frame = frame, .code = code};
+    if (!read_pointer(code, code_name, &r->name) || !read_pointer(code, code_file, &r->file) ||
+        (layout.at && !read_pointer(frame, layout.at, &at)))
+        return false;
+    r->at =
+        layout.at ? (uint64_t)(at - (code + code_start)) : (uint64_t)line_of_frame((void *)(uintptr_t)frame);
+    return true;
 }
 
-unsigned python_frames_get(uint64_t *pcs, unsigned most)
+static inline uint64_t add_hash(uint64_t hash, const struct python_row *r)
+{
+    uint64_t row =
+        (uintptr_t)r->code + ((uintptr_t)r->name << 20) + ((uintptr_t)r->file << 36) + (r->at << 48);
+    hash = (hash ^ row ^ r->at) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
+// Returns whether all that was read is as it should be.
+static bool walk_frames(const char *thread, struct python_walk *w, unsigned most)
+{
+    const char *frame, *code;
+    if (!innermost(thread, &frame))
+        return false;
+    for (int seen = 0; frame && w->count < most && seen < WALK_MOST; seen++) {
+        if (!read_pointer(frame, layout.code, &code))
+            return false;
+        // Frames with which C code enters the interpreter have another object there, or none.
+        if (has_type(code, code_type)) {
+            struct python_row *r = &w->rows[w->count];
+            if (!read_row(frame, code, r))
+                return false;
+            w->hash = add_hash(w->hash, r);
+            w->count++;
+        }
+        if (!read_pointer(frame, layout.previous, &frame))
+            return false;
+    }
+    return true;
+}
+
+// Returns the address for a frame; 0 if it cannot be had.
+static uint64_t address_of(const struct python_row *r)
+{
+    char function[TEXT], path[TEXT];
+    if (!read_text(r->name, function) || !read_text(r->file, path))
+        return 0;
+    int line = (int)r->at;
+    if (layout.at)
+        line = line_of_code((void *)(uintptr_t)r->code, r->at > INT32_MAX ? -1 : (int)r->at);
+    return script_frames_keep(function, path, line > 0 ? (uint32_t)line : 0);
+}
+
+unsigned python_frames_walk(struct python_walk *w, unsigned most)
 {
     int before = atomic_load_explicit(&state, memory_order_relaxed);
     const char *thread = before == NONE ? NULL : this_thread();
+    w->count = 0;
+    w->hash = 1;
     if (!thread)
         return 0;
-    int n = walk(thread, pcs, most);
-    if (before == UNPROVEN && n)
-        atomic_store_explicit(&state, n > 0 ? PROVEN : NONE, memory_order_relaxed);
-    return n > 0 ? (unsigned)n : 0;
+    bool sound = walk_frames(thread, w, most < PYTHON_FRAMES_MOST ? most : PYTHON_FRAMES_MOST);
+    char text[TEXT];
+    if (before == UNPROVEN && w->count)
+        sound = sound && read_text(w->rows[0].name, text) && read_text(w->rows[0].file, text);
+    if (before == UNPROVEN && (w->count || !sound))
+        atomic_store_explicit(&state, sound ? PROVEN : NONE, memory_order_relaxed);
+    return sound ? w->count : 0;
+}
+
+unsigned python_frames_get(const struct python_walk *w, uint64_t *pcs)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < w->count; i++)
+        if ((pcs[n] = address_of(&w->rows[i])))
+            n++;
+    return n;
 }
 
 // --- the interpreter ---

@@ -17,8 +17,22 @@ enum { PYTHON_FRAMES_MOST = 16 };
 // loader's lock.
 void python_frames_init(void);
 
-// Stores the addresses of the calling thread's frames, innermost first, at most `most`, and returns how many:
-// 0 if it runs no Python code, or in an interpreter whose structures are not known.
-unsigned python_frames_get(uint64_t *pcs, unsigned most);
+// What identifies the frames of a thread: their code objects with the texts of these, and the instructions.
+struct python_walk {
+    unsigned count;
+    uint64_t hash;  // over all of them
+    struct python_row {
+        const char *frame, *code, *name, *file;
+        uint64_t at;  // bytes into the code, or the line
+    } rows[PYTHON_FRAMES_MOST];
+};
+
+// Walks the calling thread's frames, innermost first, at most `most`, and returns how many there are: 0 if it
+// runs no Python code, or in an interpreter whose structures are not known.
+unsigned python_frames_walk(struct python_walk *walk, unsigned most);
+
+// Stores the addresses of the frames of a walk that the calling thread has just made, and returns how many it
+// could make.
+unsigned python_frames_get(const struct python_walk *walk, uint64_t *pcs);
 
 #endif

@@ -10,7 +10,7 @@
 #include "context/names.h"
 #include "core/lock.h"
 
-enum { FRAMES = SCRIPT_FRAMES_ALL, SLOTS = 2 * FRAMES, TEXT = 1024 };
+enum { FRAMES = 1 << 14, SLOTS = 2 * FRAMES, TEXT = 1024 };
 
 // The upper half of the address space is the kernel's.
 #define FIRST_PC ((uint64_t)0xffff << 48)
@@ -64,16 +64,6 @@ uint64_t script_frames_keep(const char *function, const char *file, uint32_t lin
 {
     struct script_frame f = {names_keep(function), names_keep(file), line};
     return f.function && f.file ? intern(&f) : 0;
-}
-
-uint64_t script_frames_pc(unsigned number)
-{
-    return FIRST_PC + number;
-}
-
-unsigned script_frames_number(uint64_t pc)
-{
-    return (unsigned)(pc - FIRST_PC);
 }
 
 // Reads "FUNCTION\tFILE\tLINE".

@@ -25,11 +25,6 @@ unsigned script_frames_get(uint64_t *pcs, unsigned most);
 // Keeps a frame and returns its address; 0 if there is no room left.
 uint64_t script_frames_keep(const char *function, const char *file, uint32_t line);
 
-// Frames are numbered: addresses follow from numbers below SCRIPT_FRAMES_ALL, a power of two.
-#define SCRIPT_FRAMES_ALL ((uint64_t)1 << 14)
-uint64_t script_frames_pc(unsigned number);
-unsigned script_frames_number(uint64_t pc);
-
 // Returns whether an address of a stack is a frame of this kind, and stores the frame.
 bool script_frames_find(uint64_t pc, struct script_frame *out);
 

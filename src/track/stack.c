@@ -182,28 +182,42 @@ static __attribute__((noinline)) uint32_t capture_code(const void *skip_until, u
     return id;
 }
 
-// Returns the stack `id` with n frames of a script behind it.
-static __attribute__((noinline)) uint32_t keep_with(uint32_t id, const uint64_t *script, unsigned n)
+// Stacks of Python code that were captured before. A word has a stack's id and above it the upper half of the
+// hash of what it was made of.
+enum { WITH_PYTHON = 1 << 12 };
+static _Atomic uint64_t with_python[WITH_PYTHON];
+
+// Returns the stack that consists of another, of machine code, and of Python's frames.
+static __attribute__((noinline)) uint32_t keep_with_python(uint32_t code_id, const struct python_walk *walk)
 {
-    uint64_t pcs[STACK_DEPTH_MAX];
-    unsigned most = STACK_DEPTH_MAX - n, code = stack_frames(id, pcs, most);
+    uint64_t pcs[STACK_DEPTH_MAX], python[PYTHON_FRAMES_MOST];
+    uint64_t hash = (walk->hash ^ code_id) * 0x9e3779b97f4a7c15u;
+    _Atomic uint64_t *slot = &with_python[(hash ^ hash >> 20) % WITH_PYTHON];
+    // Acquire: pairs with the release below, whose thread saw the record published.
+    uint64_t word = atomic_load_explicit(slot, memory_order_acquire);
+    if (word && word >> 32 == hash >> 32)
+        return (uint32_t)word;
+    unsigned n = python_frames_get(walk, python), most = STACK_DEPTH_MAX - n;
+    unsigned code = stack_frames(code_id, pcs, most);
     code = code < most ? code : most;
-    memcpy(pcs + code, script, n * sizeof *script);
-    return stack_keep(pcs, code + n);
+    memcpy(pcs + code, python, n * sizeof *python);
+    uint32_t id = stack_keep(pcs, code + n);
+    if (id && n == walk->count)
+        atomic_store_explicit(slot, hash >> 32 << 32 | id, memory_order_release);
+    return id;
 }
 
 uint32_t stack_capture(const void *skip_until, unsigned depth)
 {
-    uint64_t script[PYTHON_FRAMES_MOST];
-    _Static_assert((int)SCRIPT_FRAMES_MOST <= (int)PYTHON_FRAMES_MOST, "room for either");
+    uint64_t script[SCRIPT_FRAMES_MOST];
+    struct python_walk walk;
     if (!depot || !depth)
         return 0;
     unsigned n = script_frames_get(script, depth < SCRIPT_FRAMES_MOST ? depth : SCRIPT_FRAMES_MOST);
     if (n)
         return stack_keep(script, n);
-    n = python_frames_get(script, depth < PYTHON_FRAMES_MOST ? depth : PYTHON_FRAMES_MOST);
     uint32_t id = capture_code(skip_until, depth);
-    return n ? keep_with(id, script, n) : id;
+    return python_frames_walk(&walk, depth) ? keep_with_python(id, &walk) : id;
 }
 
 unsigned stack_frames(uint32_t id, uint64_t *pcs, unsigned most)
@@ -322,6 +336,8 @@ void stack_forget(void)
         munmap(depot, room * sizeof(uint64_t));
     depot = NULL;
     stack_own(0, 0);
+    for (unsigned i = 0; i < WITH_PYTHON; i++)
+        atomic_store_explicit(&with_python[i], 0, memory_order_relaxed);
     atomic_store_explicit(&used, 0, memory_order_relaxed);
     atomic_store_explicit(&stacks, 0, memory_order_relaxed);
     atomic_store_explicit(&refused, 0, memory_order_relaxed);
