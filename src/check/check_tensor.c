@@ -28,7 +28,7 @@ void check_tensor_fill(const char *bytes, struct kcheck_map *out)
     *out = (struct kcheck_map){.address = 0};
     if (!encoded_map_find(bytes, &about))
         return;
-    out->box = about.box_bytes;
+    out->box = encoded_map_reach(&about);
     if (is_right(&about))
         return;
     out->address = about.address;

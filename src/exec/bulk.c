@@ -46,6 +46,8 @@ static bool copy(struct exec_warp *w, const struct exec_insn *i, unsigned lane, 
 static bool copy_to_all(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct copy *c)
 {
     uint32_t blocks = ((const uint16_t *)(w->regs + i->c))[lane];
+    if (blocks >> w->block->cluster->size)
+        return fault_raise(w, i, EXEC_ILLEGAL_INSTRUCTION);
     for (; blocks; blocks &= blocks - 1) {
         uint32_t rank = (uint32_t)__builtin_ctz(blocks);
         struct copy one = *c;

@@ -53,6 +53,8 @@ struct box {
     uint16_t offset[TENSOR_IMAGE_DIMS];  // im2col: pixel offsets
     uint32_t count[TENSOR_RANK];         // elements copied per dimension
     uint32_t bytes;                      // bytes of all elements
+    uint32_t row, rows;                  // bytes of a row, and how many there are
+    uint32_t pitch;                      // bytes between rows in shared memory
     uint64_t shared, barrier;
     uint32_t what;  // reduction, as in atomic.h
 };
@@ -151,9 +153,9 @@ static bool row(struct exec_warp *w, const struct exec_insn *i, unsigned lane, c
 static bool all_rows(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b,
                      enum tensor_kind kind)
 {
-    uint32_t index[TENSOR_RANK] = {0}, pitch = b->count[0] * b->size;
-    for (uint64_t at = b->shared; at < b->shared + b->bytes; at += pitch) {
-        if (!row(w, i, lane, b, kind, index, at))
+    uint32_t index[TENSOR_RANK] = {0};
+    for (uint32_t r = 0; r < b->rows; r++) {
+        if (!row(w, i, lane, b, kind, index, b->shared + (uint64_t)r * b->pitch))
             return false;
         for (unsigned k = 1; k < b->map.rank && ++index[k] == b->count[k]; k++)
             index[k] = 0;
@@ -179,29 +181,24 @@ static bool all_pixels(struct exec_warp *w, const struct exec_insn *i, unsigned 
 {
     struct box shifted = *b;
     int64_t at[TENSOR_RANK];
-    uint32_t pitch = b->count[0] * b->size;
     memcpy(at, b->at, sizeof at);
-    for (uint64_t to = b->shared; to < b->shared + b->bytes; to += pitch) {
+    for (uint32_t r = 0; r < b->rows; r++) {
         uint32_t index[TENSOR_RANK] = {0};
         for (unsigned k = 1; k < b->map.rank; k++)
             shifted.at[k] = at[k] + (k + 1 < b->map.rank ? b->offset[k - 1] : 0);
-        if (!row(w, i, lane, &shifted, kind, index, to))
+        if (!row(w, i, lane, &shifted, kind, index, b->shared + (uint64_t)r * b->pitch))
             return false;
         next_pixel(&b->map, at);
     }
     return true;
 }
 
-static enum ptx_type type_of(const struct tensor_map *m, uint32_t op)
+static enum ptx_type type_of(const struct tensor_map *m)
 {
     static const uint8_t types[TENSOR_TYPES] = {PTX_U8,  PTX_U16, PTX_U32, PTX_S32, PTX_U64,
                                                 PTX_S64, PTX_F16, PTX_F32, PTX_F64, PTX_BF16,
                                                 PTX_F32, PTX_F32, PTX_F32};
-    bool bits = op == ATOMIC_AND || op == ATOMIC_OR || op == ATOMIC_XOR;
-    unsigned size = tensor_type_bytes(m->type);
-    if (!bits || size < 4)
-        return (enum ptx_type)types[m->type];
-    return size == 8 ? PTX_B64 : PTX_B32;
+    return (enum ptx_type)types[m->type];
 }
 
 // Returns whether boxes of elements of the type may be reduced. Fewer types than those of atomic instructions
@@ -211,13 +208,24 @@ static bool may_reduce(enum atomic_op op, enum ptx_type type)
     bool half = type == PTX_F16 || type == PTX_BF16;
     unsigned bits = ptx_type_bits(type);
     switch (op) {
-    case ATOMIC_ADD: return half || type == PTX_F32 || type == PTX_U32 || type == PTX_S32 || type == PTX_U64;
+    case ATOMIC_ADD: return half || (bits >= 32 && type != PTX_S64);
     case ATOMIC_MIN:
     case ATOMIC_MAX: return half || (bits >= 32 && ptx_type_class(type) != PTX_CLASS_FLOAT);
     case ATOMIC_INC:
     case ATOMIC_DEC: return type == PTX_U32;
-    default: return atomic_knows(op, type);
+    default: return type == PTX_U32 || type == PTX_S32 || type == PTX_U64;
     }
+}
+
+// Returns whether the box begins where the instruction allows. Boxes that begin in front of the tensor can be
+// loaded; a GPU calls stores and reductions of them illegal, while those that leave the tensor at its other
+// ends are right.
+static bool may_begin(const struct box *b, enum tensor_kind kind)
+{
+    for (unsigned k = 0; k < b->map.rank && kind != TENSOR_LOAD; k++)
+        if (b->at[k] < 0)
+            return false;
+    return true;
 }
 
 // Returns false if the map is invalid or does not match the instruction.
@@ -236,10 +244,15 @@ static bool make_box(const struct exec_warp *w, const struct tensor_lane *l, uns
         if (bytes > TENSOR_BYTES_MOST)
             return false;
     }
-    if (b->count[0] * b->size % PIECE)
+    b->row = b->count[0] * b->size;
+    if (b->row % PIECE || !may_begin(b, (enum tensor_kind)l->kind))
         return false;
     b->bytes = (uint32_t)bytes;
-    enum ptx_type type = type_of(&b->map, l->op);
+    b->rows = b->bytes / b->row;
+    // Rows that are shorter than the span of the swizzle have a span each; what is left of it is not touched.
+    uint32_t span = b->map.swizzle ? (uint32_t)PIECE << b->map.swizzle : 0;
+    b->pitch = b->row < span ? span : b->row;
+    enum ptx_type type = type_of(&b->map);
     b->what = l->op | (uint32_t)type << ATOMIC_TYPE_SHIFT | ATOMIC_NO_RESULT | ATOMIC_GLOBAL;
     return l->kind != TENSOR_REDUCE || may_reduce((enum atomic_op)l->op, type);
 }
@@ -256,7 +269,10 @@ static bool copy_to_all(struct exec_warp *w, const struct exec_insn *i, unsigned
 {
     const struct tensor_lane *l = i->ptr;
     uint64_t shared = b->shared, barrier = b->barrier;
-    for (uint32_t left = ((const uint16_t *)(w->regs + l->blocks))[lane]; left; left &= left - 1) {
+    uint32_t left = ((const uint16_t *)(w->regs + l->blocks))[lane];
+    if (left >> w->block->cluster->size)
+        return fault_raise(w, i, EXEC_ILLEGAL_INSTRUCTION);
+    for (; left; left &= left - 1) {
         uint32_t rank = (uint32_t)__builtin_ctz(left);
         b->shared = cluster_address(shared, rank);
         b->barrier = cluster_address(barrier, rank);

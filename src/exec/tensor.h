@@ -2,7 +2,8 @@
 // Copies of boxes of tensors between global and shared memory: cp.async.bulk.tensor and related instructions.
 //
 // A tensor map describes an array of up to five dimensions in global memory, innermost first, and a box of
-// it. In shared memory a box is contiguous, except that its 16-byte pieces may be permuted (swizzle).
+// it. In shared memory a box is contiguous, except that its 16-byte pieces may be permuted (swizzle), and
+// that rows shorter than the span of the swizzle lie a span apart, with gaps that are not touched.
 //
 // In im2col mode (by_columns) the dimensions are channels, one to three dimensions of an image, and images. A
 // box is box[0] channels of box[1] pixels; successive pixels are `step` apart within a bounding box of the

@@ -139,6 +139,7 @@ void fence_handles_tensor(const CUtensorMap *map, const struct mode_tensor *tens
         .strides = tensor->strides,
         .box = tensor->box,
         .steps = tensor->steps,
+        .span = tensor->span,
         .shape = tensor->replaced ? 0 : tensor->rank + (tensor->by_columns ? KFENCE_BY_COLUMNS : 0)};
     if (!fence_host_on || !fence_objects_tensor(&t, &m))
         return;

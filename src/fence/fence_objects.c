@@ -114,6 +114,7 @@ bool fence_objects_drop_map(uint64_t range, struct fence_map *map)
 #define SAME_TYPE(name) _Static_assert((int)KFENCE_##name == (int)CU_TENSOR_MAP_DATA_TYPE_##name, "by number")
 SAME_TYPE(UINT8);
 SAME_TYPE(UINT32);
+SAME_TYPE(INT32);
 SAME_TYPE(INT64);
 SAME_TYPE(FLOAT16);
 SAME_TYPE(BFLOAT16);
@@ -133,6 +134,22 @@ static const struct {
     [CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B] = {8, 16}, [CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B] = {12, 16},
 };
 
+static uint64_t length_of(const struct fence_tensor *t, uint32_t dim)
+{
+    uint64_t step = t->steps && t->steps[dim] ? t->steps[dim] : 1;
+    return (t->box[dim] + step - 1) / step;
+}
+
+// Returns the KFENCE_MAP_GAPS of a box.
+static uint64_t gaps_of(const struct fence_tensor *t, uint64_t box)
+{
+    uint64_t row = length_of(t, 0) * sixteen[t->type].shared / 16;
+    if (!row || row >= t->span)
+        return 0;
+    uint64_t units = box / row * (t->span - row) / 16;
+    return KFENCE_MAP_GAPS(units < KFENCE_GAPS_MOST ? units : KFENCE_GAPS_MOST);
+}
+
 bool fence_objects_tensor(const struct fence_tensor *t, struct fence_map *map)
 {
     if ((unsigned)t->type >= sizeof sixteen / sizeof *sixteen || !t->rank || t->rank > 5 || !t->dims)
@@ -144,13 +161,14 @@ bool fence_objects_tensor(const struct fence_tensor *t, struct fence_map *map)
         wraps |= !t->dims[i] || __builtin_mul_overflow(t->dims[i] - 1, t->strides[i - 1], &more);
         wraps |= wraps || __builtin_add_overflow(last, more, &last);
     }
-    for (uint32_t i = 0; i < t->rank; i++) {
-        uint64_t step = t->steps && t->steps[i] ? t->steps[i] : 1;
-        wraps |= __builtin_mul_overflow(box, (t->box[i] + step - 1) / step, &box);
-    }
+    for (uint32_t i = 0; i < t->rank; i++)
+        wraps |= __builtin_mul_overflow(box, length_of(t, i), &box);
     wraps |= __builtin_mul_overflow(box, (uint64_t)sixteen[t->type].shared, &box);
     map->base = t->address;
     map->bytes = last - 1;
-    map->box = KFENCE_MAP_OF(box / 16, t->shape, t->type);
-    return !wraps && box / 16 < UINT32_MAX;
+    box /= 16;
+    if (wraps || box >= UINT32_MAX)
+        return false;
+    map->box = KFENCE_MAP_OF(box, t->shape, t->type) + gaps_of(t, box);
+    return true;
 }

@@ -38,6 +38,7 @@ struct fence_tensor {
     const cuuint64_t *dims, *strides;
     const cuuint32_t *box, *steps;  // box of a map by columns: channels and pixels, then 1
     uint32_t shape;                 // as of KFENCE_MAP_OF
+    uint32_t span;                  // as of struct mode_tensor
 };
 bool fence_objects_tensor(const struct fence_tensor *t, struct fence_map *map);
 

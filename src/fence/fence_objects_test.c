@@ -66,7 +66,7 @@ static void knows_sizes_of_tensors(void **state)
 {
     const cuuint64_t dims[] = {100, 70, 3}, strides[] = {448, 448 * 70};
     const cuuint32_t box[] = {32, 16, 2}, steps[] = {1, 2, 1};
-    struct fence_tensor t = {CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, 0x10000, dims, strides, box, steps, 3};
+    struct fence_tensor t = {CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, 0x10000, dims, strides, box, steps, 3, 0};
     struct fence_map map;
     assert_true(fence_objects_tensor(&t, &map));
     assert_int_equal(map.base, 0x10000);
@@ -77,6 +77,17 @@ static void knows_sizes_of_tensors(void **state)
     assert_true(fence_objects_tensor(&t, &map));
     assert_int_equal(map.bytes, 2 * 448 * 70 + 69 * 448 + 50);
     assert_true(map.box == KFENCE_MAP_OF(32 * 8 * 2, 3, t.type));
+    t.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    t.span = 128;
+    assert_true(fence_objects_tensor(&t, &map));
+    assert_true(map.box == KFENCE_MAP_OF(32 * 8 * 2 * 4, 3, t.type));
+    const cuuint32_t narrow[] = {4, 16, 2}, longest[] = {4, 256, 256};
+    t.box = narrow;
+    assert_true(fence_objects_tensor(&t, &map));
+    assert_true(map.box == KFENCE_MAP_OF(8 * 2 * 16, 3, t.type) + KFENCE_MAP_GAPS(8 * 2 * 7));
+    t.box = longest;
+    assert_true(fence_objects_tensor(&t, &map));
+    assert_int_equal(map.box >> KFENCE_GAPS_AT, KFENCE_GAPS_MOST);
     t.type = 99;
     assert_false(fence_objects_tensor(&t, &map));
     const cuuint64_t huge[] = {UINT64_MAX, UINT64_MAX, 3};

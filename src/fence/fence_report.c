@@ -71,7 +71,7 @@ static enum report_type add_nearest(struct guard_finding *f)
     return type;
 }
 
-// Of the errors that end a thread.
+// Of the errors that end a thread, or that leave a copy out.
 static const char *const notes[KFENCE_KINDS] = {
     [KFENCE_STACK_FULL] =
         "contained: recursion without room on the stack; the thread ended, and no other one",
@@ -85,6 +85,9 @@ static const char *const notes[KFENCE_KINDS] = {
         "ended, and no other one",
     [KFENCE_BAD_SIZE] = "contained: a bulk copy of a size that is no multiple of 16; the thread ended",
     [KFENCE_BAD_BARRIER] = "contained: a number or a count that no barrier has; the thread ended",
+    [KFENCE_BAD_BLOCKS] = "contained: a copy to blocks that the cluster does not have; it was left out",
+    [KFENCE_BEFORE] = "contained: a box that begins in front of its tensor can be loaded, but not stored or "
+                      "reduced; the copy was left out",
     [KFENCE_BAD_STRIDE] = "contained: a stride that no matrix has; the thread ended, and no other one",
     [KFENCE_REFUSED] = "refused: this instruction cannot be fenced; the thread ended, and no other one",
     [KFENCE_ENDLESS] = "contained: a loop ran longer than --fence-watchdog allows; the thread ended",
@@ -130,12 +133,16 @@ static void describe(struct guard_finding *f, const struct error_ring_record *r)
     case KFENCE_BAD_MAP:
     case KFENCE_BAD_SIZE:
     case KFENCE_BAD_BARRIER:
+    case KFENCE_BAD_BLOCKS:
+    case KFENCE_BEFORE:
     case KFENCE_BAD_STRIDE:
     case KFENCE_REFUSED:
     case KFENCE_ENDLESS:
         f->type = REPORT_KERNEL_FAULT;
         f->nowhere = true;
-        f->access = REPORT_NO_ACCESS;
+        // These leave the copy out, and the thread goes on.
+        if (r->kind != KFENCE_BAD_BLOCKS && r->kind != KFENCE_BEFORE)
+            f->access = REPORT_NO_ACCESS;
         f->note = notes[r->kind];
         break;
     default:
@@ -153,6 +160,8 @@ static CUresult result_of(unsigned kind)
     case KFENCE_TRAPPED: return CUDA_ERROR_LAUNCH_FAILED;
     case KFENCE_BAD_CALL: return CUDA_ERROR_INVALID_PC;
     case KFENCE_BAD_BARRIER:
+    case KFENCE_BAD_BLOCKS:
+    case KFENCE_BEFORE:
     case KFENCE_BAD_SIZE: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
     case KFENCE_REFUSED: return CUDA_ERROR_NOT_PERMITTED;
     case KFENCE_ENDLESS: return CUDA_ERROR_LAUNCH_TIMEOUT;

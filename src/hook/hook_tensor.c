@@ -93,9 +93,11 @@ CUresult hook_cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type,
         bytes *= (box[i] + step - 1) / step;
     }
     about.box_bytes = rank && steps[0] == 1 && bytes <= UINT32_MAX ? (uint32_t)bytes : 0;
+    about.box_row = rank ? box[0] * about.element : 0;
+    about.box_span = encoded_map_span(swizzle);
     made(map, &about);
-    mode_tensor(map,
-                &(struct mode_tensor){type, rank, about.address, dims, strides, box, steps, false, false});
+    mode_tensor(map, &(struct mode_tensor){type, rank, about.address, dims, strides, box, steps, false, false,
+                                           about.box_span});
     return r;
 }
 
@@ -116,9 +118,12 @@ CUresult hook_cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType type
     uint64_t bytes = (uint64_t)about.element * channels * pixels;
     about.box[0] = channels - 1;
     about.box_bytes = bytes <= UINT32_MAX ? (uint32_t)bytes : 0;
+    about.box_row = channels * about.element;
+    about.box_span = encoded_map_span(swizzle);
     made(map, &about);
     const cuuint32_t box[ENCODED_MAP_RANK] = {channels, pixels, 1, 1, 1};
-    mode_tensor(map, &(struct mode_tensor){type, rank, about.address, dims, strides, box, NULL, true, false});
+    mode_tensor(map, &(struct mode_tensor){type, rank, about.address, dims, strides, box, NULL, true, false,
+                                           about.box_span});
     return r;
 }
 
@@ -150,10 +155,12 @@ CUresult hook_cuTensorMapReplaceAddress(CUtensorMap *map, void *address)
     about.address = (uintptr_t)address;
     about.made_by = DRIVER_cuTensorMapReplaceAddress;
     made(map, &about);
+    if (!about.bytes || !about.box_bytes)
+        return r;
     // A row of as many bytes has the same bounds.
-    const cuuint64_t bytes = about.bytes;
-    if (bytes && about.box_bytes)
-        mode_tensor(map, &(struct mode_tensor){CU_TENSOR_MAP_DATA_TYPE_UINT8, 1, about.address, &bytes, NULL,
-                                               &about.box_bytes, NULL, false, true});
+    const cuuint64_t dims[] = {about.bytes, 1}, stride = 0;
+    const cuuint32_t box[] = {about.box_row, about.box_bytes / about.box_row};
+    mode_tensor(map, &(struct mode_tensor){CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, about.address, dims, &stride,
+                                           box, NULL, false, true, about.box_span});
     return r;
 }

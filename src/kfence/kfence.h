@@ -122,16 +122,22 @@ enum { KFENCE_OBJECTS = 1 << 14, KFENCE_GONE = 1 };
 // A handle, or the hash of a tensor map's words.
 #define KFENCE_OBJECT(kind, value) ((uint64_t)(kind) << 62 | ((uint64_t)(value) & (UINT64_MAX >> 2)))
 enum { KFENCE_MAP_WORDS = 16 };
-// The bytes of the box in shared memory, the number of dimensions, to which KFENCE_BY_COLUMNS is added for an
+// The bytes of the elements of the box, the number of dimensions, to which KFENCE_BY_COLUMNS is added for an
 // im2col map, and the type, as CUtensorMapDataType numbers it. shape: 0 if it is not known, nor the type.
 #define KFENCE_MAP_OF(box, shape, type) ((uint32_t)(box) | (uint64_t)(shape) << 32 | (uint64_t)(type) << 40)
+// To be added: units of 16 bytes, at most KFENCE_GAPS_MOST, that the box takes beside its own bytes, where
+// its rows are shorter than the span of the swizzle.
+#define KFENCE_MAP_GAPS(units) ((uint64_t)(units) << KFENCE_GAPS_AT)
+enum { KFENCE_GAPS_AT = 48, KFENCE_GAPS_MOST = 0xffff };
 enum { KFENCE_BY_COLUMNS = 8 };
 // Types of elements, by their numbers in CUtensorMapDataType.
 enum kfence_type {
     KFENCE_UINT8,
     KFENCE_UINT16,
     KFENCE_UINT32,
-    KFENCE_INT64 = 5,
+    KFENCE_INT32,
+    KFENCE_UINT64,
+    KFENCE_INT64,
     KFENCE_FLOAT16,
     KFENCE_FLOAT32,
     KFENCE_FLOAT64,
@@ -201,6 +207,8 @@ enum kfence_kind {
     KFENCE_ENDLESS,      // a loop has run longer than --fence-watchdog allows
     KFENCE_LEFT_SHARED,  // KFENCE_NOTE_OUT_OF_SHARED
     KFENCE_BAD_BARRIER,  // address: a number or a count that no barrier has
+    KFENCE_BAD_BLOCKS,   // address: the blocks of a copy that its cluster does not have, a bit for each
+    KFENCE_BEFORE,       // a box that is stored or reduced begins in front of its tensor
     KFENCE_KINDS,
 };
 

@@ -77,6 +77,7 @@ struct mode_tensor {
     const cuuint32_t *box, *steps;
     bool by_columns;
     bool replaced;  // only the address, the bytes and the box are known
+    uint32_t span;  // bytes between two rows of the box in shared memory, if they are longer
 };
 
 struct mode {

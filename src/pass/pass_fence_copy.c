@@ -2,10 +2,11 @@
 // Bulk copies, and copies of boxes of tensors. The hardware makes them after the instruction, and has rules
 // of its own for their addresses; what it would do at another place is not known for certain, and a copy
 // there could overwrite the barrier that others wait for. So a copy is left out if its end in shared memory,
-// its size or the blocks that it names are wrong, and a barrier that waits for its bytes receives their
-// number:
+// its size, the blocks that it names or the coordinates where a box begins are wrong, and a barrier that
+// waits for its bytes receives their number:
 //
-//            the barrier, the size, each address in shared memory: a record, and bra leave
+//            the barrier, the size, the blocks, where a box that is not loaded begins, each address in
+//            shared memory: a record, and bra leave
 //            addresses in global memory are fenced as others are
 //            bra make
 //   leave:   mbarrier.complete_tx; bra over, or exit if the size is wrong: the thread may wait for another
@@ -28,6 +29,11 @@ bool fence_is_copy(const struct ptx_stmt *s)
     case PTX_OP_CP_REDUCE_BULK_TENSOR: return true;
     default: return false;
     }
+}
+
+static bool copies_box(const struct ptx_stmt *s)
+{
+    return s->form->id == PTX_OP_CP_ASYNC_BULK_TENSOR || s->form->id == PTX_OP_CP_REDUCE_BULK_TENSOR;
 }
 
 // The bytes are those of the operand that spells them, a number too: the address need not be a multiple of
@@ -73,7 +79,36 @@ static int look_at_blocks(struct fence_func *k, uint32_t at, const struct ptx_op
     load_blocks(k, at, blocks);
     BEFORE(k, at, "not.b32 %0, %0;\nand.b32 %0, %0, %1;\nsetp.eq.u32 %2, %0, 0;\n@%2 bra %3;",
            edit_reg(k->high), edit_reg(k->low), edit_reg(k->bad), edit_sym(good));
-    leave(k, at, site, KFENCE_OUT_OF_SHARED, k->high);
+    leave(k, at, site, KFENCE_BAD_BLOCKS, k->high);
+    edit_place_label(k->k->all.c->edit, at, good);
+    return err;
+}
+
+// Returns the coordinates of the box that a statement stores or reduces: a group; NULL: it does neither.
+static const struct ptx_operand *sent_to(const struct ptx_stmt *s)
+{
+    const struct ptx_operand *map = ptx_operand(s, 0);
+    if (!copies_box(s) || ptx_form_has(s->form, PTX_MOD_TILE_SCATTER4) || map->kind != PTX_TUPLE)
+        return NULL;
+    if (!s->form->nspaces || ptx_space_is((enum ptx_space)s->form->spaces[0]) != PTX_SPACE_GLOBAL)
+        return NULL;
+    const struct ptx_operand *at = ptx_next(map + 1);
+    return ptx_is_group(at) ? at : NULL;
+}
+
+// A GPU calls a store or a reduction illegal if a coordinate is negative.
+static int look_at_start(struct fence_func *k, uint32_t at)
+{
+    const struct ptx_operand *list = sent_to(&k->f->stmts[at]), *c = list ? list + 1 : NULL;
+    uint32_t site, good = edit_new_label(k->k->all.c->edit);
+    if (!list)
+        return 0;
+    int err = fence_site(k, at, &site);
+    BEFORE(k, at, "mov.u32 %0, 0;", edit_reg(k->low));
+    for (int64_t i = 0; i < list->value; i++, c = ptx_next(c))
+        BEFORE(k, at, "or.b32 %0, %0, %1;", edit_reg(k->low), *c);
+    BEFORE(k, at, "setp.ge.s32 %0, %1, 0;\n@%0 bra %2;", edit_reg(k->bad), edit_reg(k->low), edit_sym(good));
+    leave(k, at, site, KFENCE_BEFORE, k->low);
     edit_place_label(k->k->all.c->edit, at, good);
     return err;
 }
@@ -90,21 +125,23 @@ static const char complete_all[] =
 static void complete(struct fence_func *k, uint32_t at, const struct ptx_mem *barrier)
 {
     const struct ptx_operand *blocks = check_copy_blocks(&k->f->stmts[at], barrier);
-    uint32_t to = k->narrow[0], past = edit_new_label(k->k->all.c->edit);
-    BEFORE(k, at, "setp.gt.u32 %0, %1, %2;\n@%0 bra %3;", edit_reg(k->bad), edit_reg(k->size),
+    uint32_t to = k->narrow[0], past = edit_new_label(k->k->all.c->edit), size = k->size;
+    if (copies_box(&k->f->stmts[at]))
+        size = fence_box_bytes(k, at);
+    BEFORE(k, at, "setp.gt.u32 %0, %1, %2;\n@%0 bra %3;", edit_reg(k->bad), edit_reg(size),
            edit_imm(FENCE_MBARRIER_MOST), edit_sym(past));
     if (!fence_wants(k, barrier))
         fence_load_shared(k, at, barrier->addr, to);
     if (blocks) {
         load_blocks(k, at, blocks);
         BEFORE(k, at, complete_all, edit_reg(k->low), edit_reg(k->high), edit_reg(to), edit_reg(k->bad),
-               edit_reg(k->size));
+               edit_reg(size));
     } else {
         BEFORE(k, at,
                "xor.b32 %0, %1, %2;\nsetp.lt.u32 %3, %0, 0x1000000;\n"
                "@%3 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%1], %4;\n"
                "@!%3 mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%1], %4;",
-               edit_reg(k->bits), edit_reg(to), edit_reg(k->own), edit_reg(k->bad), edit_reg(k->size));
+               edit_reg(k->bits), edit_reg(to), edit_reg(k->own), edit_reg(k->bad), edit_reg(size));
     }
     edit_place_label(k->k->all.c->edit, at, past);
 }
@@ -128,6 +165,8 @@ static int look(struct fence_func *k, uint32_t at, struct ptx_mem *mem, unsigned
     const struct ptx_operand *blocks = signals ? check_copy_blocks(&k->f->stmts[at], &mem[n - 1]) : NULL;
     if (!err && blocks)
         err = look_at_blocks(k, at, blocks);
+    if (!err)
+        err = look_at_start(k, at);
     for (unsigned i = 0; i < n - signals && !err; i++)
         if (fence_wants(k, &mem[i]))
             err = rows == FENCE_ROWS ? -ENOTSUP : fence_row(k, at, &mem[i], rows++, i);

@@ -172,14 +172,14 @@ static uint32_t types_of(const struct ptx_form *form)
         uint16_t mod;
         uint32_t types;
     } ops[] = {
-        {PTX_MOD_ADD, ~(BIT(UINT8) | BIT(UINT16) | BIT(INT64) | BIT(FLOAT64))},
+        {PTX_MOD_ADD, ~(BIT(UINT8) | BIT(UINT16) | BIT(INT64))},
         {PTX_MOD_MIN, ~(BIT(UINT8) | BIT(UINT16) | BIT(FLOAT32) | BIT(FLOAT64))},
         {PTX_MOD_MAX, ~(BIT(UINT8) | BIT(UINT16) | BIT(FLOAT32) | BIT(FLOAT64))},
         {PTX_MOD_INC, BIT(UINT32)},
         {PTX_MOD_DEC, BIT(UINT32)},
-        {PTX_MOD_AND, ~(BIT(UINT8) | BIT(UINT16) | BIT(FLOAT16) | BIT(BFLOAT16))},
-        {PTX_MOD_OR, ~(BIT(UINT8) | BIT(UINT16) | BIT(FLOAT16) | BIT(BFLOAT16))},
-        {PTX_MOD_XOR, ~(BIT(UINT8) | BIT(UINT16) | BIT(FLOAT16) | BIT(BFLOAT16))},
+        {PTX_MOD_AND, BIT(UINT32) | BIT(INT32) | BIT(UINT64)},
+        {PTX_MOD_OR, BIT(UINT32) | BIT(INT32) | BIT(UINT64)},
+        {PTX_MOD_XOR, BIT(UINT32) | BIT(INT32) | BIT(UINT64)},
     };
 #undef BIT
     for (unsigned i = 0; form->id == PTX_OP_CP_REDUCE_BULK_TENSOR && i < sizeof ops / sizeof *ops; i++)
@@ -202,7 +202,8 @@ static void look_at_kind(struct fence_func *k, uint32_t at, uint64_t what, uint3
            edit_reg(k->wide[0]), edit_reg(k->what), edit_reg(k->low), edit_reg(k->high), edit_reg(k->bad),
            edit_sym(good));
     BEFORE(k, at,
-           "shr.u32 %0, %0, 8;\nmov.u32 %3, %6;\nshr.u32 %3, %3, %0;\nand.b32 %3, %3, 1;\n"
+           "shr.u32 %0, %0, 8;\nand.b32 %0, %0, 0xFF;\nmov.u32 %3, %6;\nshr.u32 %3, %3, %0;\n"
+           "and.b32 %3, %3, 1;\n"
            "setp.eq.u32 %2, %1, %5;\nsetp.ne.and.u32 %2, %3, 0, %2;\n@%2 bra %4;",
            edit_reg(k->low), edit_reg(k->high), edit_reg(k->bad), edit_reg(k->bits), edit_sym(good),
            edit_imm(shape), edit_imm(types));
@@ -210,8 +211,8 @@ static void look_at_kind(struct fence_func *k, uint32_t at, uint64_t what, uint3
     edit_place_label(k->k->all.c->edit, at, good);
 }
 
-// Sets k->size to the bytes of the box. What an instruction has found stays in registers of its own: it often
-// stands in a loop with others.
+// Sets k->size to the bytes that the box takes in shared memory. What an instruction has found stays in
+// registers of its own: it often stands in a loop with others.
 static int find_map(struct fence_func *k, uint32_t at, const struct ptx_operand *addr)
 {
     struct edit *e = k->k->all.c->edit;
@@ -235,10 +236,22 @@ static int find_map(struct fence_func *k, uint32_t at, const struct ptx_operand 
     fence_end(k, at, what, KFENCE_BAD_MAP, to);
     edit_place_label(e, at, found);
     look_at_kind(k, at, what, to);
-    BEFORE(k, at, "mov.b64 %0, %1;\ncvt.u32.u64 %2, %3;\nsub.u32 %2, %2, 1;", edit_reg(last), edit_reg(to),
-           edit_reg(k->size), edit_reg(k->what));
+    BEFORE(k, at,
+           "mov.b64 %0, %1;\ncvt.u32.u64 %2, %3;\nsub.u32 %2, %2, 1;\nshr.u64 %3, %3, %5;\n"
+           "cvt.u32.u64 %4, %3;\nshl.b32 %4, %4, 4;\nadd.u32 %2, %2, %4;",
+           edit_reg(last), edit_reg(to), edit_reg(k->size), edit_reg(k->what), edit_reg(k->low),
+           edit_imm(KFENCE_GAPS_AT));
     edit_place_label(e, at, known);
     return err;
+}
+
+uint32_t fence_box_bytes(struct fence_func *k, uint32_t at)
+{
+    const struct ptx_operand *map = object_of(&k->f->stmts[at], true);
+    BEFORE(k, at, "add.s64 %1, %2, %3;\ncall (%0), %4, (%1);\ncvt.u32.u64 %5, %0;\nsub.u32 %5, %5, 1;",
+           edit_reg(k->what), edit_reg(k->to[0]), edit_reg(map->id), edit_imm(map->value),
+           edit_sym(k->k->map), edit_reg(k->own_size));
+    return k->own_size;
 }
 
 // --- descriptors -------------------------------------------------------------------------------------------

@@ -293,6 +293,9 @@ int fence_find_handles(struct fencing *k, uint32_t index, fence_handles *to);
 // Returns the handle that a statement uses; NULL: it uses none that is a parameter.
 const struct fence_handle *fence_handle_at(const fence_handles *all, uint32_t at);
 int fence_object(struct fence_func *k, uint32_t at);
+// Code that sets a register to the bytes of the elements of the box that a statement copies, whose map has
+// been found. Returns the register.
+uint32_t fence_box_bytes(struct fence_func *k, uint32_t at);
 int fence_descriptor(struct fence_func *k, uint32_t at, const struct ptx_mem *mem);
 
 // pass_fence_loop.c: code for a branch that may close a loop.

@@ -36,6 +36,25 @@ void encoded_map_measure(struct encoded_map *about)
     about->bytes = known ? bytes : 0;
 }
 
+uint32_t encoded_map_reach(const struct encoded_map *about)
+{
+    if (!about->box_bytes || about->box_row >= about->box_span)
+        return about->box_bytes;
+    uint64_t rows = about->box_bytes / about->box_row;
+    uint64_t bytes = (rows - 1) * about->box_span + about->box_row;
+    return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+}
+
+uint32_t encoded_map_span(CUtensorMapSwizzle swizzle)
+{
+    switch (swizzle) {
+    case CU_TENSOR_MAP_SWIZZLE_NONE: return 0;
+    case CU_TENSOR_MAP_SWIZZLE_32B: return 32;
+    case CU_TENSOR_MAP_SWIZZLE_64B: return 64;
+    default: return 128;
+    }
+}
+
 static uint64_t normalize(const void *bytes, uint64_t words[WORDS])
 {
     memcpy(words, bytes, ENCODED_MAP_BYTES);

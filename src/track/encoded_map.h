@@ -21,13 +21,22 @@ struct encoded_map {
     uint64_t stride[ENCODED_MAP_RANK];  // bytes
     uint32_t box[ENCODED_MAP_RANK];     // elements between the first and the last of a box, not counting
                                         // the former; 0 where a box has no such order
-    uint32_t box_bytes;                 // in shared memory; 0: not known
+    uint32_t box_bytes;                 // of the elements of a box; 0: not known
+    uint32_t box_row;                   // bytes of a row of a box
+    uint32_t box_span;                  // bytes between two rows in shared memory, if they are longer
     enum driver_id made_by;
     uint32_t made_stack;
 };
 
 // Computes what follows from the other members: `bytes`, and nothing if the numbers are absurd.
 void encoded_map_measure(struct encoded_map *about);
+
+// Returns how far a box certainly reaches in shared memory; 0 if that is not known. Of the last row's bytes
+// the swizzle may put some behind that.
+uint32_t encoded_map_reach(const struct encoded_map *about);
+
+// Returns the bytes that a swizzle moves pieces in; 0: none.
+uint32_t encoded_map_span(CUtensorMapSwizzle swizzle);
 
 // Records a map, `bytes` as the driver has made them.
 void encoded_map_add(const void *bytes, const struct encoded_map *about);

@@ -30,6 +30,21 @@ static void bytes_of_tensor(void **state)
     assert_int_equal(packed.bytes, 0);
 }
 
+static void reach_of_box(void **state)
+{
+    struct encoded_map m = {.box_bytes = 2048, .box_row = 64, .box_span = encoded_map_span(0)};
+    assert_int_equal(encoded_map_reach(&m), 2048);
+    m.box_span = encoded_map_span(CU_TENSOR_MAP_SWIZZLE_64B);
+    assert_int_equal(encoded_map_reach(&m), 2048);
+    // The swizzle's span has each of the 32 rows to itself.
+    m.box_span = encoded_map_span(CU_TENSOR_MAP_SWIZZLE_128B);
+    assert_int_equal(encoded_map_reach(&m), 31 * 128 + 64);
+    m.box_span = encoded_map_span(CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B);
+    assert_int_equal(encoded_map_reach(&m), 31 * 128 + 64);
+    m.box_bytes = 0;
+    assert_int_equal(encoded_map_reach(&m), 0);
+}
+
 static void found_by_bytes(void **state)
 {
     unsigned char bytes[ENCODED_MAP_BYTES] = {1, 2, 3}, other[ENCODED_MAP_BYTES] = {1, 2, 4};
@@ -82,10 +97,8 @@ static void many_maps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_of_tensor),
-        cmocka_unit_test(found_by_bytes),
-        cmocka_unit_test(latest_of_address),
-        cmocka_unit_test(many_maps),
+        cmocka_unit_test(bytes_of_tensor),   cmocka_unit_test(reach_of_box), cmocka_unit_test(found_by_bytes),
+        cmocka_unit_test(latest_of_address), cmocka_unit_test(many_maps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

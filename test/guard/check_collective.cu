@@ -38,7 +38,9 @@ __device__ static void barrier_wait(unsigned barrier)
 
 // --- tensor maps -------------------------------------------------------------------------------------------
 
-static const CUtensorMap &describe(void *at, unsigned width, unsigned height, unsigned pitch = WIDTH)
+static const CUtensorMap &describe(void *at, unsigned width, unsigned height, unsigned columns = BOX,
+                                   unsigned rows = BOX,
+                                   CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE)
 {
     typedef decltype(&cuTensorMapEncodeTiled) encode;
     static CUtensorMap map;
@@ -46,10 +48,10 @@ static const CUtensorMap &describe(void *at, unsigned width, unsigned height, un
     cudaDriverEntryPointQueryResult found;
     const char *name = "cuTensorMapEncodeTiled";
     NEED(cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &found));
-    cuuint64_t size[2] = {width, height}, stride[1] = {pitch * sizeof(float)};
-    cuuint32_t box[2] = {BOX, BOX}, step[2] = {1, 1};
+    cuuint64_t size[2] = {width, height}, stride[1] = {WIDTH * sizeof(float)};
+    cuuint32_t box[2] = {columns, rows}, step[2] = {1, 1};
     NEED((cudaError_t)((encode)entry)(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, at, size, stride, box, step,
-                                      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                                      CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                                       CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
     return map;
 }
@@ -139,11 +141,11 @@ static void tensor_add(bool bad)
     run_boxes(data, HEIGHT + BOX, ADDS, 4, HEIGHT - BOX + 5 * bad, 0);
 }
 
-// The first elements are outside of the tensor.
-static void tensor_add_before(bool bad)
+// The first elements are outside of the tensor. Such a box can only be loaded.
+static void tensor_before(bool bad)
 {
     float *data = take<float>(WIDTH * HEIGHT);
-    run_boxes(data, HEIGHT + BOX, ADDS, -4, HEIGHT - BOX + 5 * bad, 0);
+    run_boxes(data, HEIGHT + BOX, LOADS, -4, HEIGHT - BOX + 5 * bad, 0);
 }
 
 static void tensor_freed(bool bad)
@@ -165,6 +167,16 @@ static void tensor_shared(bool bad)
 static void tensor_source(bool bad)
 {
     run_boxes(take<float>(WIDTH * HEIGHT), HEIGHT, STORES, 0, 0, -128 * bad);
+}
+
+// Rows of half a swizzle's span lie a span apart: 32 of them fill the tile.
+static void tensor_spread(bool bad)
+{
+    static maps m;
+    float *data = take<float>(WIDTH * HEIGHT), *out = take<float>(32);
+    m.from = m.to = describe(data, WIDTH, HEIGHT, BOX / 2, BOX + bad, CU_TENSOR_MAP_SWIZZLE_128B);
+    boxes<<<1, 32>>>(m, out, STORES, 0, 0, 0);
+    wait();
 }
 
 static void tensor_encoded(bool bad)
@@ -550,10 +562,11 @@ static const struct check_case cases[] = {
     {"tensor_from", tensor_from, "heap-buffer-overflow"},
     {"tensor_to", tensor_to, "heap-buffer-overflow"},
     {"tensor_add", tensor_add, "heap-buffer-overflow"},
-    {"tensor_add_before", tensor_add_before, "heap-buffer-overflow"},
+    {"tensor_before", tensor_before, "heap-buffer-overflow"},
     {"tensor_freed", tensor_freed, "heap-use-after-free"},
     {"tensor_shared", tensor_shared, "shared-buffer-overflow"},
     {"tensor_source", tensor_source, "shared-buffer-overflow"},
+    {"tensor_spread", tensor_spread, "shared-buffer-overflow"},
     {"tensor_encoded", tensor_encoded, "heap-use-after-free"},
     {"made_from", made_from, "heap-buffer-overflow"},
     {"made_to", made_to, "heap-buffer-overflow"},

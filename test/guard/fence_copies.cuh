@@ -338,24 +338,102 @@ __global__ void tensor_rank(uint32_t *own, uint64_t at, const __grid_constant__ 
     own[threadIdx.x] = tile[threadIdx.x] + from;
 }
 
+// Stores the tile, or reduces what is there by it.
+#if __CUDA_ARCH__ >= 900
+#define SEND(op, to)                                                                                        \
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");                                            \
+    __syncthreads();                                                                                        \
+    if (threadIdx.x == 0)                                                                                   \
+    asm volatile(op ".tile.bulk_group [%0, {%1}], [%2];\n"                                                  \
+                    "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::"l"(&map),                 \
+                 "r"(to), "r"((unsigned)__cvta_generic_to_shared(tile))                                      \
+                 : "memory")
+#else
+#define SEND(op, to)
+#endif
+#define REDUCE(op, to) SEND("cp.reduce.async.bulk.tensor.1d.global.shared::cta." op, to)
+#define TILE                                       \
+    __shared__ __align__(128) uint32_t tile[256];  \
+    for (int i = threadIdx.x; i < 256; i += 32)    \
+    tile[i] = i
+
 // The elements of a wrong map have 16 bits, which the hardware does not add.
 __global__ void tensor_reduce(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
 {
+    TILE;
+    REDUCE("add", 256);
+    own[threadIdx.x] = tile[threadIdx.x];
+}
+
+// The elements of a wrong map are floats, of which the hardware has no `and`.
+__global__ void tensor_and(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
+{
+    TILE;
+    REDUCE("and", 256);
+    own[threadIdx.x] = tile[threadIdx.x];
+}
+
+// A box that begins in front of the tensor can be loaded alone. One that ends behind it is right.
+__global__ void tensor_before(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
+{
+    TILE;
+    SEND("cp.async.bulk.tensor.1d.global.shared::cta", at ? -4 : 900);
+    own[threadIdx.x] = tile[threadIdx.x];
+}
+
+__global__ void tensor_add_before(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
+{
+    TILE;
+    REDUCE("add", at ? -256 : 900);
+    own[threadIdx.x] = tile[threadIdx.x];
+}
+
+// One box to both blocks of the cluster, and to blocks that it does not have.
+__global__ void __cluster_dims__(2)
+    tensor_blocks(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
+{
     __shared__ __align__(128) uint32_t tile[256];
-    unsigned from = (unsigned)__cvta_generic_to_shared(tile);
-    for (int i = threadIdx.x; i < 256; i += 32)
-        tile[i] = i;
+    __shared__ uint64_t barrier;
+    unsigned to = (unsigned)__cvta_generic_to_shared(tile);
+    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
+    if (threadIdx.x == 0) {
+        INIT_BARRIER(bar);
+        EXPECT(bar, 1024);
+    }
 #if __CUDA_ARCH__ >= 900
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncthreads();
-    if (threadIdx.x == 0)
-        asm volatile("cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group "
-                     "[%0, {%1}], [%2];\n"
-                     "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::"l"(&map),
-                     "r"(256), "r"(from)
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+    if (threadIdx.x == 0 && blockIdx.x == 0)
+        asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                     ".multicast::cluster [%0], [%1, {%2}], [%3], %4;" ::"r"(to),
+                     "l"(&map), "r"(0), "r"(bar), "h"((uint16_t)(at ? 0x8003 : 3))
                      : "memory");
+    WAIT(bar);
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
 #endif
-    own[threadIdx.x] = tile[threadIdx.x] + from;
+    own[256 + blockIdx.x * 32 + threadIdx.x] = tile[threadIdx.x] + to + bar;
+}
+
+// The rows of a wrong map's box lie twice as far apart in shared memory as they are long. All threads wait
+// for the bytes that they have.
+__global__ void tensor_spread(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)
+{
+    __shared__ __align__(1024) uint32_t tile[256];
+    __shared__ uint64_t barrier;
+    unsigned to = (unsigned)__cvta_generic_to_shared(tile);
+    unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier);
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x == 0) {
+        INIT_BARRIER(bar);
+        EXPECT(bar, 1024);
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                     " [%0], [%1, {%2, %2}], [%3];" ::"r"(to),
+                     "l"(&map), "r"(0), "r"(bar)
+                     : "memory");
+    }
+#endif
+    __syncthreads();
+    WAIT(bar);
+    own[threadIdx.x] = tile[threadIdx.x] + to + bar;
 }
 
 __global__ void tensor_memory(uint32_t *own, uint64_t at, const __grid_constant__ CUtensorMap map)

@@ -567,7 +567,9 @@ enum aim {
     SURFACE,
     MAP,
     BAD_MAP,
-    SHORT_MAP
+    SHORT_MAP,
+    FLOAT_MAP,
+    SPREAD_MAP
 };
 enum { REFUSED = 800, ILLEGAL = 700, TIMEOUT = 702 };
 enum { INVALID = 715, MISALIGNED = 716, INVALID_PC = 718, FAILED = 719 };
@@ -651,7 +653,7 @@ static const struct {
     {"bulk_overrun", bulk_overrun, SWITCH, ILLEGAL},
     {"bulk_skewed", bulk_skewed, SWITCH, MISALIGNED},
     {"bulk_store", bulk_store, INDEX, ILLEGAL},
-    {"bulk_blocks", bulk_blocks, SWITCH, ILLEGAL, 2},
+    {"bulk_blocks", bulk_blocks, SWITCH, INVALID, 2},
     {"matrix_stride", matrix_stride, INDEX, ILLEGAL},
     {"matrix_shared", matrix_shared, INDEX, ILLEGAL},
     {"cluster_write", cluster_write, INDEX, ILLEGAL, 2},
@@ -664,6 +666,11 @@ static const struct {
     {"tensor_store", NULL, MAP, ILLEGAL, 1, tensor_store},
     {"tensor_rank", NULL, MAP, ILLEGAL, 1, tensor_rank},
     {"tensor_reduce", NULL, SHORT_MAP, ILLEGAL, 1, tensor_reduce},
+    {"tensor_and", NULL, FLOAT_MAP, ILLEGAL, 1, tensor_and},
+    {"tensor_before", NULL, MAP, INVALID, 1, tensor_before},
+    {"tensor_add_before", NULL, MAP, INVALID, 1, tensor_add_before},
+    {"tensor_blocks", NULL, MAP, INVALID, 2, tensor_blocks},
+    {"tensor_spread", NULL, SPREAD_MAP, ILLEGAL, 1, tensor_spread},
     {"tensor_memory", NULL, MAP, REFUSED, 1, tensor_memory},
     {"parameter", NULL, MAP, ILLEGAL, 1, parameter},
     {"endless", endless, SWITCH, TIMEOUT, 1, NULL, "--fence-watchdog=1"},
@@ -746,22 +753,29 @@ static uint64_t make_surface()
     return surface;
 }
 
-static CUtensorMap make_map(uint32_t *own, bool bad, bool narrow)
+// aim: MAP for a right one. rows: the tensor has two dimensions.
+static CUtensorMap make_map(uint32_t *own, enum aim aim, bool rows)
 {
     CUtensorMap map = {};
     void *entry = NULL;
     cudaDriverEntryPointQueryResult found;
-    cuuint64_t size = 1024, stride = 4096;
-    cuuint32_t box = 256, step = 1;
+    cuuint64_t size[2] = {1024, 1}, stride = 4096;
+    cuuint32_t box[2] = {256, 1}, step[2] = {1, 1};
     cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found);
     auto encode = (decltype(&cuTensorMapEncodeTiled))entry;
-    box = 256;
-    auto type = narrow ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32;
-    if (!encode || encode(&map, type, 1, own, &size, &stride, &box, &step,
-                          CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-                          CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE))
+    auto type = aim == SHORT_MAP   ? CU_TENSOR_MAP_DATA_TYPE_UINT16
+                : aim == FLOAT_MAP ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+                                   : CU_TENSOR_MAP_DATA_TYPE_UINT32;
+    auto swizzle = aim == SPREAD_MAP ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE;
+    if (rows) {
+        size[0] = box[0] = 16, stride = 64;
+        size[1] = 64, box[1] = 16;
+    }
+    if (!encode || encode(&map, type, rows ? 2 : 1, own, size, &stride, box, step,
+                          CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                          CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE))
         printf("no tensor map\n");
-    if (bad)
+    if (aim == BAD_MAP)
         ((uint64_t *)&map)[1] ^= 0x10101010;
     return map;
 }
@@ -802,7 +816,8 @@ static void launch(int n, bool bad, uint64_t seed, uint32_t *own)
     if (object && !bad)
         at = object;
     if (cases[n].with_map)
-        cases[n].with_map<<<1, 32>>>(own, at, make_map(own, bad && aim == BAD_MAP, bad && aim == SHORT_MAP));
+        cases[n].with_map<<<cases[n].blocks, 32>>>(own, at,
+                                                   make_map(own, bad ? aim : MAP, aim == SPREAD_MAP));
     else
         cases[n].kernel<<<cases[n].blocks ? cases[n].blocks : 1, 32>>>(own, at);
 }
