@@ -55,8 +55,8 @@ done >"$T/rows"
         'the kernel itself, the variant that checks everything (check)' \
         'and the one that checks what a proof may leave (rest). hot: of one round of the innermost loop, or' \
         'of the whole kernel if it has none, in both cases without the slow copies that run when something' \
-        'may be wrong; all but slow copies: the same of the whole kernel; a launch that is proved wholly runs' \
-        'the kernel itself.'
+        'may be wrong; all but slow copies: the same of the whole kernel; a launch that is proved wholly' \
+        'runs the kernel itself.'
     echo
     python3 bench/check_code.py table "$T/rows"
 } >"$T/section"
