@@ -32,8 +32,9 @@ for name in "${names[@]}"; do
         echo "check-code.sh: $name: $(cat "$T/log" "$own.log" 2>&1 | head -n 1)" >&2
         continue
     fi
-    for text in "$own.ptx" "$T"/texts/variant-*.ptx; do
-        [ -f "$text" ] || continue
+    texts=("$own.ptx" "$T"/texts/variant-*.ptx)
+    [ -f "${texts[1]}" ] || texts=("$T/texts/together.ptx")  # its variants cannot be apart
+    for text in "${texts[@]}"; do
         [ "$text" = "$own.ptx" ] || compile "${text%.ptx}" || {
             echo "check-code.sh: $name: $(head -n 1 "${text%.ptx}.log")" >&2
             continue
