@@ -32,8 +32,9 @@ for name in "${names[@]}"; do
         echo "check-code.sh: $name: $(cat "$T/log" "$own.log" 2>&1 | head -n 1)" >&2
         continue
     fi
-    for text in "$own.ptx" "$T"/texts/variant-*.ptx; do
-        [ -f "$text" ] || continue
+    texts=("$own.ptx" "$T"/texts/variant-*.ptx)
+    [ -f "${texts[1]}" ] || texts=("$T/texts/together.ptx")  # its variants cannot be apart
+    for text in "${texts[@]}"; do
         [ "$text" = "$own.ptx" ] || compile "${text%.ptx}" || {
             echo "check-code.sh: $name: $(head -n 1 "${text%.ptx}.log")" >&2
             continue
@@ -55,8 +56,8 @@ done >"$T/rows"
         'the kernel itself, the variant that checks everything (check)' \
         'and the one that checks what a proof may leave (rest). hot: of one round of the innermost loop, or' \
         'of the whole kernel if it has none, in both cases without the slow copies that run when something' \
-        'may be wrong; all but slow copies: the same of the whole kernel; a launch that is proved wholly runs' \
-        'the kernel itself.'
+        'may be wrong; all but slow copies: the same of the whole kernel; a launch that is proved wholly' \
+        'runs the kernel itself.'
     echo
     python3 bench/check_code.py table "$T/rows"
 } >"$T/section"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # check_code.py kernels NAME (PTX SASS LOG)...: rows of the kernels in texts: NAME KERNEL VARIANT INSTRUCTIONS
-# HOT REGISTERS SPILLED CALLS WHOLE RUNS UNIT, from what `ptxas -c -v -lineinfo` says and `nvdisasm -c -gp` prints.
+# HOT REGISTERS SPILLED CALLS WHOLE RUNS UNIT, from what `ptxas -c -v -lineinfo` says and `nvdisasm -c -gp`
+# prints.
 # check_code.py limits PTX LOG: how many registers variants may use.
 # check_code.py table ROWS: the section of check-code.sh.
 #
@@ -168,8 +169,8 @@ def limits(ptx, log):
         threads = math.prod(int(n) for n in bound.groups() if n) if bound else 1024
         each = -(-threads // 128) * 128
         blocks = min(65536 // (each * -(-said[match[1]][0] // 8) * 8), 2048 // each)
-        most = [65536 // threads // 8 * 8, 65536 // (each * blocks) // 8 * 8 if threads < 1024 and blocks else 0]
-        print(match[1], *(n if n < 255 else 0 for n in most))
+        beside = 65536 // (each * blocks) // 8 * 8 if threads < 1024 and blocks else 0
+        print(match[1], *(n if n < 255 else 0 for n in (65536 // threads // 8 * 8, beside)))
 
 
 def kernels(name, *files):

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "flow/flow.h"
-#include "pass/pass.h"
 
 enum { OLDEST = 8, DEPTHS = 4, FEWEST = 16 };
 
@@ -90,6 +89,15 @@ static int insert(struct ptx_module *m, struct ptx_func *f, const struct cfg *cf
     return 0;
 }
 
+// The first version with the pragma. It changes nothing of what the module means.
+static void raise_version(struct ptx_module *m)
+{
+    if (m->version_major >= 9)
+        return;
+    m->version_major = 9;
+    m->version_minor = 0;
+}
+
 static int mark(struct ptx_module *m, struct ptx_func *f, bool *marked)
 {
     struct flow w = {.m = m, .f = f};
@@ -105,7 +113,7 @@ static int mark(struct ptx_module *m, struct ptx_func *f, bool *marked)
         *marked = !err && find_hot(m, cfg, hot, work) >= FEWEST;
         if (*marked) {
             err = insert(m, f, cfg, loops, hot);
-            pass_raise_to(m, 9, 0);
+            raise_version(m);
         }
     }
     flow_drop(&w);

@@ -110,8 +110,8 @@ static void good_behind(void **state)
     mem_free(text);
 }
 
-// Nothing is said, and the version and the limit stay: for another compiler, of an old text, of few blocks, of
-// one that says it itself, and of one whose control flow is uncertain.
+// Nothing is said, and the version and the limit stay: for another compiler, of an old text, of few blocks,
+// of one that says it itself, and of one whose control flow is uncertain.
 static void bad_texts(void **state)
 {
     static const struct {

@@ -34,7 +34,7 @@ struct rewrite_variant {
 // How many registers a variant may use at most; 0: no limit.
 struct rewrite_limits {
     unsigned registers;  // in any case
-    unsigned beside;     // if the compiler is told which of its code is cold (pass_cold.h)
+    unsigned beside;     // if its cold code is marked (pass_cold.h)
 };
 // Compiles the variant of that name, or finds it in the cache.
 // One thread may call this for a module at a time. Returns false after a failure, and writes the reason.
