@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "check/check_host.h"
@@ -213,8 +214,29 @@ static void note_failed(const char *name, const char *why)
                           name, why);
 }
 
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+// Requires the lock.
+static void count_made(const struct unit *made, uint64_t start)
+{
+    guard_count(GUARD_CHECK_MADE);
+    guard_add(GUARD_CHECK_MAKING, now() - start);
+    for (const struct unit *u = units; u; u = u->next)
+        if (u->owner == made->owner && u->checks == made->checks && u->rest != made->rest && u->variant) {
+            guard_count(GUARD_CHECK_MADE_BESIDE);
+            return;
+        }
+}
+
+// Requires the lock.
 static void make(struct unit *u, struct modules_row *of)
 {
+    uint64_t start = now();
     char name[NAME], why[200] = "its name is too long";
     struct rewrite_variant v = {.image = NULL};
     bool made = snprintf(name, sizeof name, "%s" STR_FMT, u->rest ? KCHECK_REST_PREFIX : KCHECK_PREFIX,
@@ -226,7 +248,7 @@ static void make(struct unit *u, struct modules_row *of)
                      : CUDA_ERROR_NOT_FOUND;
     rewrite_variant_free(&v);
     if (u->module) {
-        guard_count(GUARD_CHECK_MADE);
+        count_made(u, start);
         return;
     }
     if (r)

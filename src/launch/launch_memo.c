@@ -23,6 +23,13 @@ static struct entry entries[LAUNCH_MEMO_ENTRIES];
 // found here is only a hint.
 static _Atomic uint32_t seen[LAUNCH_MEMO_ENTRIES];
 
+// How many launches in a row were new, for all that share a place by the hash of `what`. From NEW on only one
+// of NEW launches is looked at: the tables above are too large for the nearest caches where all lines of them
+// are in use, and the next atomic operation of the launch would wait for a line. Relaxed: a hint too.
+enum { PLACES = 256, NEW = 8 };
+static _Atomic uint8_t news[PLACES];
+_Static_assert(PLACES == 1 << (64 - 56), "the first bits of a hash are the number of a place");
+
 _Static_assert(sizeof(struct entry) == 320, "five cache lines");
 // The number of an answer's words is kept with the shared bytes and the parameters' size, 4 bits of 64.
 _Static_assert(LAUNCH_MEMO_ANSWER < 16 && LAUNCH_MEMO_BYTES < 1 << 12, "both fit beside the shared bytes");
@@ -50,11 +57,35 @@ static bool was_seen(const struct launch_memo_key *key)
     return atomic_load_explicit(&seen[number_of(key)], memory_order_relaxed) == (uint32_t)key->hash;
 }
 
+static _Atomic uint8_t *news_of(uint64_t what)
+{
+    return &news[what * 0x9e3779b97f4a7c15u >> 56];
+}
+
+// Returns whether a launch is looked at.
+static bool is_looked_at(uint64_t what)
+{
+    uint8_t n = atomic_load_explicit(news_of(what), memory_order_relaxed);
+    if (n < NEW)
+        return true;
+    n = n < 2 * NEW - 1 ? n + 1 : NEW;
+    atomic_store_explicit(news_of(what), n, memory_order_relaxed);
+    return n == NEW;
+}
+
+static void note_new(const struct launch_memo_key *key, bool is_new)
+{
+    uint8_t n = atomic_load_explicit(news_of(key->word[0]), memory_order_relaxed);
+    uint8_t now = !is_new ? 0 : n < NEW ? n + 1 : n;
+    if (n != now)
+        atomic_store_explicit(news_of(key->word[0]), now, memory_order_relaxed);
+}
+
 void launch_memo_ask(struct launch_memo_key *key, const void *what, uint64_t version,
                      const struct launch_call *l, const void *bytes, size_t size)
 {
     key->words = 0;
-    if (size > LAUNCH_MEMO_BYTES)
+    if (size > LAUNCH_MEMO_BYTES || !is_looked_at((uintptr_t)what))
         return;
     uint64_t a = key->word[2] = pair_of(l->grid[0], l->grid[1]);
     uint64_t b = key->word[3] = pair_of(l->grid[2], l->block[0]);
@@ -109,6 +140,7 @@ uint32_t launch_memo_find(const struct launch_memo_key *key, uint64_t *answer)
         return 0;
     for (uint32_t i = 0; i < n; i++)
         answer[i] = atomic_load_explicit(&e->answer[i], memory_order_acquire);
+    note_new(key, false);
     return atomic_load_explicit(&e->turn, memory_order_relaxed) == turn ? n : 0;
 }
 
@@ -117,7 +149,9 @@ void launch_memo_keep(const struct launch_memo_key *key, const uint64_t *answer,
     if (!key->words || !words || words > LAUNCH_MEMO_ANSWER)
         return;
     struct entry *e = &entries[number_of(key)];
-    if (!was_seen(key)) {
+    bool is_new = !was_seen(key);
+    note_new(key, is_new);
+    if (is_new) {
         atomic_store_explicit(&seen[number_of(key)], (uint32_t)key->hash, memory_order_relaxed);
         return;
     }

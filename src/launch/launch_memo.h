@@ -10,7 +10,8 @@
 //
 // The table has a fixed size and belongs to all threads; an answer makes room for a later one. Nothing waits
 // and nothing is allocated. A launch is remembered when it is made for the second time, so that those that
-// are made once cost little and take no other's place.
+// are made once cost little and take no other's place. After some that were new in a row most are not looked
+// at, until one comes again.
 #ifndef MOAT_LAUNCH_LAUNCH_MEMO_H
 #define MOAT_LAUNCH_LAUNCH_MEMO_H
 

@@ -202,9 +202,36 @@ static void from_threads(void **state)
     assert_true(found_any > 0);
 }
 
+// After many launches that are new, one that repeats is remembered before long, and so are those that repeat
+// in turns.
+static void after_new_ones(void **state)
+{
+    uint64_t answer = 7;
+    struct asked a = usual(5000);
+    a.what = &kernels[1];
+    for (unsigned i = 0; i < 1000; i++) {
+        a.launch.grid[0] = 100 + i;
+        struct launch_memo_key key = key_of(&a);
+        assert_int_equal(launch_memo_find(&key, &answer), 0);
+        launch_memo_keep(&key, &answer, 1);
+    }
+    unsigned times[2] = {0, 0};
+    for (unsigned turns = 1; turns <= 2; turns++)
+        for (unsigned known = 0, i = 0; known < turns; i++) {
+            assert_true(++times[turns - 1] < 100);
+            a.launch.grid[0] = 5000 + turns * 10 + i % turns;
+            struct launch_memo_key key = key_of(&a);
+            bool found = launch_memo_find(&key, &answer);
+            known = found ? known + 1 : 0;
+            if (!found)
+                launch_memo_keep(&key, &answer, 1);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(differs), cmocka_unit_test(second_time),
-                                       cmocka_unit_test(sizes), cmocka_unit_test(from_threads)};
+                                       cmocka_unit_test(sizes), cmocka_unit_test(from_threads),
+                                       cmocka_unit_test(after_new_ones)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
