@@ -6,7 +6,7 @@
 //     outside ──▶ KFENCE_FIND   is it in a further range, or in another space? else it is recorded, and the
 //                           access goes to the sink
 //     records ──▶ the error ring (client ERROR_RING_FENCE) ──▶ src/fence reports
-//   a kernel with the mask  a predicate notes that an address is outside; its upper half becomes the base's
+//   a kernel with the mask  a register notes that an address is outside; its upper half becomes one inside
 //     at the end ──▶ a word that the thread writes itself ──▶ src/fence reports
 //
 // The partition. `size` bytes of addresses, a power of two and at least 4 GiB, at a multiple of the largest

@@ -5,14 +5,15 @@
 // variable's are compared with this variable (pass_fence_variable.c). Other accesses of global memory, by
 // pointers from memory, are compared as in the kernel itself.
 //
-//   a predicate notes that the upper half of the pointer is not that of an address in the partition
-//   the upper half = that of the base, if the predicate is set
-//   the lower half is made a multiple of the width, if it need not be one; a predicate notes a change
-//   where the thread ends, it leaves a word if a predicate is set (kfence.h), and calls nothing
+//   a register notes in which bits the upper half of the pointer is not that of the partition's base; where
+//     the pointer can only have left to the sinks around the partition, that is all (pass_fence_near.c)
+//   the upper half becomes one of the partition: its own, if it is one
+//   the lower half is made a multiple of the width, if it need not be one; a register notes a change
+//   where the thread ends, it leaves a word if something is noted (kfence.h), and calls nothing
 //
-// Addresses in shared memory are compared with the block's bytes in the same way. The pointer's own register
-// is changed, so that it stays masked for other accesses (pass_fence_near.c), and needs no second one. Fixed
-// places behind the start of a variable have none, and are compared with the end alone.
+// No access waits for a note. Addresses in shared memory become the nearest ones that the block has, and a
+// register notes a change. The pointer's own register is changed where that spares masks for other accesses.
+// Fixed places behind the start of a variable have none, and are compared with the end alone.
 #include <errno.h>
 #include <string.h>
 

@@ -2,8 +2,10 @@
 // What each access of a masked variant needs (pass_fence_mask.c). Where it is made, its pointer may be known
 // to lie in the partition, or a few bytes beside it: it was loaded from a parameter that the host has looked
 // at, or it was masked for an access on every path that leads here, and only constants were added since. Then
-// there is nothing to mask. The same holds for addresses in shared memory that were compared before. Which
-// powers of two an address is a multiple of comes from flow/multiples.h, or from an earlier access as well.
+// there is nothing to mask. Or it is known to lie in the sinks around the partition, since numbers that are
+// not large were added as well (pass_fence_far.c): then it is noted, and not masked. The same holds for
+// addresses in shared memory that were compared before. Which powers of two an address is a multiple of comes
+// from flow/multiples.h, or from an earlier access as well.
 //
 // Accesses of shared memory by one register are compared together, by the first, if the others are made for
 // certain when that one is.
