@@ -346,8 +346,8 @@ static bool quotient_by_magic(struct proof_state *e, struct affine f, int64_t d,
     return true;
 }
 
-// floor((g*y + r) / (g*n)) == floor(y / n) for 0 <= r < g, where y is a thread or block index times a number: of
-// a place in a block's tile and the tile's number only the latter counts. Returns false if f is none such.
+// floor((g*y + r) / (g*n)) == floor(y / n) for 0 <= r < g, where y is a thread or block index times a number:
+// of a place in a block's tile and the tile's number only the latter counts. Returns false if f is none such.
 static bool quotient_of_index(struct proof_state *e, struct affine f, int64_t d, struct affine *out)
 {
     enum { MOST_TRIES = 2 };
