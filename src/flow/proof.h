@@ -54,8 +54,8 @@ enum proof_launch_value {
 enum { GROWS_LE = 1, GROWS_NEW = 2 };
 
 // The ways around of a STAYS: one flips bits of `imm`, one subtracts the value from `imm`. Others make it a
-// number from 0 to `imm` whatever it was, or keep it. Only subtraction sets bits that neither the value before
-// the loop nor `c` has.
+// number from 0 to `imm` whatever it was, or keep it. Only subtraction sets bits that neither the value
+// before the loop nor `c` has.
 enum { STAYS_XOR = 1, STAYS_SUB = 2 };
 
 // How a TURNS reads the value, and NE: whether it compares with imm + 1 for equality, by steps of 1.

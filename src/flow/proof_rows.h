@@ -168,6 +168,11 @@ static const struct row rows[] = {
          "%r13") "sub.s32 %r10, 512, %r10; add.s32 %r12, %r12, 1; setp.lt.s32 %p3, %r12, %n; @%p3 bra "
                  "LOOP;\n",
      1, 256, 9, 0, 0, BOUNDED, 0, 4095},
+    {"bits of a stage that is a remainder",  // 3 xor 3 is 0
+     "mov.u32 %r10, 0; mov.u32 %r12, 0;\nLOOP: xor.b32 %r13, %r10, 3;\n" STORE(
+         "%r13") "add.s32 %r11, %r10, 1; rem.u32 %r10, %r11, 5; add.s32 %r12, %r12, 1;\n"
+                 "setp.lt.s32 %p3, %r12, %n; @%p3 bra LOOP;\n",
+     1, 32, 9, 0, 0, BOUNDED, 0, 31},
     {"bits of a tile whose rows are turned", TURNED("1088"), 1, 64, 0, 0, 0, BOUNDED, 0, 0x770 * 4 + 3},
     {"bits of a tile, another one turned", TURNED("1216"), 1, 64, 0, 0, 0, BOUNDED, 0, 0x7F0 * 4 + 3},
     {"bits at their places",  // 16 * (tid & 7) + 4 * (tid & 32) + 256 * (tid >> 3 & 3)

@@ -108,6 +108,23 @@ static void exactness(void **state)
     ptx_free(m);
 }
 
+// What xor makes of multiples of 16 elements is a multiple of them, as vectors need it.
+static void alignment_of_bits(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {HEAD TURNED("1088") TAIL, HEAD TURNED("1092") TAIL};
+    static const uint8_t powers[] = {5, 4};
+    for (unsigned i = 0; i < 2; i++) {
+        struct ptx_module *m = parse(bodies[i]);
+        struct ranges *r = build(m);
+        struct proof_bound b = evaluate(r, &(struct row){.grid = 1, .block = 64});
+        assert_int_equal(b.power, powers[i]);
+        assert_int_equal(b.residue, 0);
+        ranges_free(r);
+        ptx_free(m);
+    }
+}
+
 // grid.sync() waits at words of the driver's: they are none of the kernel's accesses.
 static void words_of_the_grid(void **state)
 {
@@ -244,13 +261,10 @@ static void damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_rows),
-        cmocka_unit_test(exactness),
-        cmocka_unit_test(words_of_the_grid),
-        cmocka_unit_test(alignment),
-        cmocka_unit_test(exact_behind_switch),
-        cmocka_unit_test(refused_launches),
-        cmocka_unit_test(touched),
+        cmocka_unit_test(all_rows),          cmocka_unit_test(exactness),
+        cmocka_unit_test(alignment_of_bits), cmocka_unit_test(words_of_the_grid),
+        cmocka_unit_test(alignment),         cmocka_unit_test(exact_behind_switch),
+        cmocka_unit_test(refused_launches),  cmocka_unit_test(touched),
         cmocka_unit_test(damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -346,8 +346,8 @@ static bool quotient_by_magic(struct proof_state *e, struct affine f, int64_t d,
     return true;
 }
 
-// floor((g*y + r) / (g*n)) == floor(y / n) for 0 <= r < g, where y is a thread or block index times a number: of
-// a place in a block's tile and the tile's number only the latter counts. Returns false if f is none such.
+// floor((g*y + r) / (g*n)) == floor(y / n) for 0 <= r < g, where y is a thread or block index times a number:
+// of a place in a block's tile and the tile's number only the latter counts. Returns false if f is none such.
 static bool quotient_of_index(struct proof_state *e, struct affine f, int64_t d, struct affine *out)
 {
     enum { MOST_TRIES = 2 };
@@ -550,6 +550,14 @@ static bool disjoint(struct proof_state *e, struct affine a, struct affine b)
     return n > 0 && r.lo >= 0 && r.hi < (affine_wide)1 << n;
 }
 
+// A number from lo to hi that has no bits but these: a multiple of the lowest one.
+static struct affine within_bits(struct proof_state *e, affine_wide lo, affine_wide hi, uint64_t bits)
+{
+    affine_wide unit = bits ? (affine_wide)(bits & -bits) : 1;
+    struct affine r = proof_within(e, (struct affine_range){.lo = (lo + unit - 1) / unit, .hi = hi / unit});
+    return product(e, affine_const((int64_t)unit), r);
+}
+
 static struct affine and_mask(struct proof_state *e, struct affine a, uint64_t mask, unsigned bits)
 {
     if (!mask)
@@ -557,11 +565,8 @@ static struct affine and_mask(struct proof_state *e, struct affine a, uint64_t m
     unsigned pos = (unsigned)__builtin_ctzll(mask);
     uint64_t run = mask >> pos;
     unsigned len = run + 1 ? (unsigned)__builtin_ctzll(run + 1) : 64 - pos;
-    if (run & (run + 1)) {  // holes
-        if (mask >> 62)
-            return proof_opaque(e, bits, false, PROOF_WHY_BITS);
-        return proof_within(e, (struct affine_range){.lo = 0, .hi = mask});
-    }
+    if (run & (run + 1))  // holes
+        return mask >> 62 ? proof_opaque(e, bits, false, PROOF_WHY_BITS) : within_bits(e, 0, mask, mask);
     uint16_t root = a.root;
     a.root = 0;
     if (pos + len >= bits) {  // all bits from pos on
@@ -656,7 +661,7 @@ static struct affine or_forms(struct proof_state *e, const struct logic *l)
     if (plain && (affine_wide)(l->of_a | l->of_b) < ones)
         ones = (affine_wide)(l->of_a | l->of_b);
     affine_wide lo = l->op == PROOF_XOR || !ranges ? 0 : x.lo > y.lo ? x.lo : y.lo;
-    return proof_within(e, (struct affine_range){.lo = lo, .hi = ones});
+    return within_bits(e, lo, ones, plain ? l->of_a | l->of_b : 1);
 }
 
 // a and a number. A mask that takes all bits that may be set, or none of them, is none.

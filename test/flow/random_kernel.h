@@ -370,17 +370,21 @@ static void swizzle(void)
     both("mov.u32 %%r%d, 0;\n", to);
     for (int k = 0; k < parts; k++) {
         int part = g.nr++;
-        unsigned mask = below(2) ? 3u << below(8) : below(2) ? 1u << below(4) | 1u << (4 + below(5)) : below(700);
+        unsigned mask = below(2)   ? 3u << below(8)
+                        : below(2) ? 1u << below(4) | 1u << (4 + below(5))
+                                   : below(700);
         switch (below(4)) {
-        case 0:
-            both("and.b32 %%r%d, %%r%d, 1;\nneg.s32 %%r%d, %%r%d;\n", part, from, part, part);
-            break;
+        case 0: both("and.b32 %%r%d, %%r%d, 1;\nneg.s32 %%r%d, %%r%d;\n", part, from, part, part); break;
         case 1: both("shr.u32 %%r%d, %%r%d, %d;\n", part, from, (int)below(5)); break;
         default: both("shl.b32 %%r%d, %%r%d, %d;\n", part, from, (int)below(5)); break;
         }
         if (below(8))
             both("and.b32 %%r%d, %%r%d, %u;\n", part, part, mask);
-        both("%s %%r%d, %%r%d, %%r%d;\n", below(3) ? "xor.b32" : below(4) ? "or.b32" : "add.s32", to, to, part);
+        both("%s %%r%d, %%r%d, %%r%d;\n",
+             below(3)   ? "xor.b32"
+             : below(4) ? "or.b32"
+                        : "add.s32",
+             to, to, part);
         if (!below(4))
             both("xor.b32 %%r%d, %%r%d, %u;\n", to, to, below(2) ? 1u << below(8) : below(300));
         if (!below(4))
@@ -403,7 +407,8 @@ static void copy_memory(int k, const char *guard, int addr, int root, int offset
     g.access[k + 1].root = root;
     g.access[k].bytes = g.access[k + 1].bytes = bytes;
     if (unless)
-        analysed("%scp.async.ca.shared.global [%%rs], [%%d%d+%d], %d, %%p%d;\n", guard, addr, offset, bytes, p);
+        analysed("%scp.async.ca.shared.global [%%rs], [%%d%d+%d], %d, %%p%d;\n", guard, addr, offset, bytes,
+                 p);
     else
         analysed("%scp.async.ca.shared.global [%%rs], [%%d%d+%d], %d, %%r%d;\n", guard, addr, offset, bytes,
                  size);
