@@ -26,12 +26,18 @@ V       ?= 0
 QUICK_LD := $(if $(shell command -v ld.lld),-fuse-ld=lld)
 # What links everything; ld if empty.
 LINKER  ?=
-# After OPT, for unit tests and the programs of test scripts: they are compiled more often than they run.
+# After OPT, for the programs of test scripts, and for unit tests: they are compiled more often than they run, but for those
+# in SLOW_UNITS.
 TEST_OPT ?= -O1
-# After OPT, for the modules in which tests spend their time, but for the files that are COLD.
-HOT      := base exec flow kheap ptx
-COLD     := $(foreach f,affine access atomic closed decode_ intrinsic layout lane matrix mma pack proof ranges sample surface \
-	tensor texture wgmma,$(wildcard src/exec/$(f)*.c src/flow/$(f)*.c))
+UNIT_OPT ?= -O0
+SLOW_UNITS := $(wildcard src/kheap/*_test.c) src/heap/heap_test.c src/flow/func_test.c src/flow/graph_test.c src/check/check_table_test.c
+# After OPT, for the files in which unit tests spend their time: at least a sixth of what the optimizer takes over each.
+HOT      := $(addprefix src/,base/arena.c base/map.c base/mem.c \
+	exec/collective.c exec/control.c exec/grid.c exec/order.c exec/sched.c exec/slots.c exec/special.c exec/slots_test.c \
+	flow/build.c flow/cfg.c flow/dom.c flow/graph.c flow/launch_text.c flow/live.c flow/loops.c flow/reach.c flow/regs.c \
+	flow/scc.c flow/func_test.c flow/roots_test.c kheap/kalloc_test.c kheap/kfind_test.c kheap/kheap_native_test.c \
+	kheap/ksched_test.c ptx/constant.c ptx/edit_item.c ptx/edit_text.c ptx/extent.c ptx/lexer.c ptx/op.c ptx/parse_body.c \
+	ptx/parse_decl.c ptx/parse_name.c ptx/parse_operand.c ptx/parser.c ptx/ptx.c ptx/verify.c)
 HOT_OPT  ?=
 # 1: what base/checked.h asserts is looked at.
 CHECKED ?= $(if $(SAN),1,0)
@@ -84,7 +90,12 @@ LDLIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -ldl -lm
 
 sources = $(filter-out %_test.c,$(wildcard src/$(1)/*.c))
 objects = $(foreach m,$(1),$(foreach s,$(call sources,$(m)),$(if $(filter lanes_%,$(notdir $(s))), \
-	$(LANES:%=$(s:src/%.c=$(BUILD)/obj/%).%.o),$(s:src/%.c=$(BUILD)/obj/%.o))))
+	$(LANES:%=$(s:src/%.c=$(BUILD)/obj/%).%.o),$(s:src/%.c=$(call place,$(s))/obj/%.o))))
+
+# The folder of a build without CHECKED, up to date, that lends a build with CHECKED all objects in which nothing asserts.
+LENDER   ?=
+ASSERTING := $(if $(LENDER),$(patsubst $(LENDER)/obj/%.d,src/%.c,$(shell grep -l 'src/base/checked\.h' $(LENDER)/obj/*/*.d)))
+place = $(if $(and $(LENDER),$(filter-out $(ASSERTING),$(1))),$(LENDER),$(BUILD))
 
 ARCHIVE  := $(BUILD)/libmoat-all.a
 COMMAND  := $(BUILD)/bin/moat
@@ -103,15 +114,16 @@ BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(filter-out bench/um_faults.c
 
 VARIANT := $(MAKE) --no-print-directory
 PLAIN   := $(VARIANT) BUILD=$(BUILD) WERROR=1
-# Of clang's build `make check` makes only the library that asserts, to run programs under it (test/guard/checked.sh): what
-# else it would have, the build with sanitizers has too, with the same warnings and assertions, but for tools, which clang
-# then only reads for its warnings. clang's optimizer takes most of the time where there are sanitizers: only what much is
-# executed of is optimized; and UBSan takes half of the time for lanes, where check-all alone has it.
+# Of clang's build `make check` makes only the library that asserts, to run programs under it (test/guard/checked.sh), with
+# gcc's objects where nothing asserts: what else it would have, the build with sanitizers has too, with the same warnings and
+# assertions, but for tools, which clang then only reads for its warnings. clang's optimizer takes most of the time where
+# there are sanitizers: only what much is executed of is optimized; and UBSan takes half of the time for lanes, where
+# check-all alone has it.
 CLANG   := $(VARIANT) BUILD=$(BUILD)/clang CC=clang LINKER=$(QUICK_LD) LANES_OPT=-O2 CHECKED=1 WERROR=1
 ASAN    := $(VARIANT) BUILD=$(BUILD)/asan CC=clang LINKER=$(QUICK_LD) LANES=plain \
 	UNSCRIPTED="flow golden guard heap" SAN=address,undefined,fuzzer-no-link WERROR=1
 TSAN    := $(VARIANT) BUILD=$(BUILD)/tsan CC=clang LINKER=$(QUICK_LD) LANES=plain LANES_OPT=-O1 SAN=thread WERROR=1
-CLANG_MORE := OPT=-O0 MODULES="$(filter-out exec cpu runtime heap,$(MODULES))" SCRIPTED="flow golden guard heap" checked
+CLANG_MORE := LENDER=$(BUILD) OPT=-O0 MODULES="$(filter-out exec cpu runtime heap,$(MODULES))" SCRIPTED="flow golden guard heap" checked
 ASAN_MORE  := OPT=-O0 HOT_OPT=-O1 LANES_OPT="-O0 -fno-sanitize=undefined" TEST_OPT=-O0
 
 ifeq ($(V),0)
@@ -134,7 +146,7 @@ $(BUILD)/tools.read: $(READ_ONLY) $(wildcard test/*/*.h test/*/*.def) $(ARCHIVE)
 
 # What is built depends on the flags it was built with, and an archive, a command or a test program on
 # the list of its parts.
-FLAGS := $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(VERSION) $(LANES) $(LANES_OPT) $(LANES_plain) $(EXEC_OPT) $(TEST_OPT) $(HOT_OPT)
+FLAGS := $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(VERSION) $(LANES) $(LANES_OPT) $(LANES_plain) $(EXEC_OPT) $(TEST_OPT) $(UNIT_OPT) $(HOT_OPT)
 PARTS := $(call objects,$(MODULES) cli)
 $(BUILD)/flags: STAMP := $(FLAGS)
 $(BUILD)/parts: STAMP := $(PARTS)
@@ -160,8 +172,8 @@ $(BUILD)/obj/%.$(1).o: src/%.c $(BUILD)/flags
 endef
 $(foreach l,$(LANES),$(eval $(call lanes,$(l))))
 $(BUILD)/obj/exec/%.o: ALL_CFLAGS += $(EXEC_OPT)
-$(patsubst src/%.c,$(BUILD)/obj/%.o,src/heap/thread_cache.c $(filter-out $(COLD),$(wildcard $(HOT:%=src/%/*.c)))): \
-	ALL_CFLAGS += $(HOT_OPT)
+$(SLOW_UNITS:src/%.c=$(BUILD)/obj/%.o): ALL_CFLAGS += $(TEST_OPT)
+$(patsubst src/%.c,$(BUILD)/obj/%.o,src/heap/thread_cache.c $(HOT)): ALL_CFLAGS += $(HOT_OPT)
 # What kernels do to memory they do as their program says, races and all: those are not ours to find.
 $(BUILD)/obj/exec/lanes_mem.%.o: ALL_CFLAGS += -fno-sanitize=thread
 $(BUILD)/obj/exec/lane.o $(BUILD)/obj/exec/access.o $(BUILD)/obj/exec/mma.o: ALL_CPPFLAGS += $(LANES:%=-DLANES_HAVE_%)
@@ -169,11 +181,11 @@ $(BUILD)/obj/exec/lane.o $(BUILD)/obj/exec/access.o $(BUILD)/obj/exec/mma.o: ALL
 $(BUILD)/obj/cli/%.o $(BUILD)/obj/track/%.o $(BUILD)/obj/rewrite/%.o: ALL_CPPFLAGS += -DMOAT_VERSION='"$(VERSION)"'
 
 # They have the names of libc's and libcuda's functions, whose place they would take in whatever is linked with the archive.
-PRELOADED := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(wildcard src/heap/preload*.c) src/guard/forward.c src/guard/dl_hook.c \
+PRELOADED := $(patsubst src/%.c,%.o,$(wildcard src/heap/preload*.c) src/guard/forward.c src/guard/dl_hook.c \
 	src/guard/abort_hook.c src/guard/elf_image_light.c $(wildcard src/guard/jit_*.c))
 
 # Rebuilt from scratch: `ar` would keep the objects of files that are gone.
-$(ARCHIVE): $(filter-out $(PRELOADED),$(call objects,$(MODULES))) $(BUILD)/parts
+$(ARCHIVE): $(filter-out $(foreach b,$(BUILD) $(LENDER),$(PRELOADED:%=$(b)/obj/%)),$(call objects,$(MODULES))) $(BUILD)/parts
 	$(call run,AR,rm -f $@ && $(AR) rcs $@ $(filter %.o,$^))
 
 $(COMMAND): $(call objects,cli) $(ARCHIVE) $(BUILD)/parts
@@ -234,7 +246,7 @@ endif
 # The command is not in the archive: its tests are linked with all of it but main.
 command = $(if $(filter cli,$(1)),$(filter-out %/main.o,$(call objects,cli)))
 # One program has the tests of a module. BUILD/test/NAME_test, a name of it, runs those of NAME_test.c: test/unit/unit_main.c.
-$(BUILD)/obj/%_test.o: ALL_CFLAGS += $(TEST_OPT)
+$(BUILD)/obj/%_test.o: ALL_CFLAGS += $(UNIT_OPT)
 $(BUILD)/obj/%_test.o: GROUP = -include test/unit/unit_group.h -DTEST_GROUP=$(basename $(@F))
 $(BUILD)/test/unit_main.o: test/unit/unit_main.c test/unit/unit_group.h $(BUILD)/flags
 	@$(folder)
@@ -282,6 +294,7 @@ variants: plain clang asan
 plain clang asan: | dependencies
 plain:
 	+@$(PLAIN) all tests
+clang: | plain
 clang:
 	+@$(CLANG) $(CLANG_MORE)
 asan:
@@ -292,8 +305,8 @@ dependencies:
 check: variants  ## install what is missing, build with gcc and clang, run the tests
 	@test/run $(BUILD) $(BUILD)/asan
 
-check-all: CLANG_MORE := all tests
-check-all: ASAN_MORE := OPT=-O1 LANES_OPT=-O1
+check-all: CLANG_MORE := UNIT_OPT=-O1 all tests
+check-all: ASAN_MORE := OPT=-O1 LANES_OPT=-O1 UNIT_OPT=-O1
 check-all: variants venv  ## also the long tests, a long fuzzing run, ThreadSanitizer
 	+@$(TSAN) all tests
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} test/run --all $(BUILD) $(BUILD)/clang $(BUILD)/asan $(BUILD)/tsan

@@ -16,7 +16,7 @@ for program in nested tensors warpgroup sparse; do
     tensors | sparse) flags='-gencode arch=compute_90,code=compute_90' ;;
     warpgroup) flags='-gencode arch=compute_90a,code=compute_90a' ;;
     esac
-    flags="-std=c++17 $flags"
+    flags="-std=c++14 $flags"
     # shellcheck disable=SC2086
     nvcc $flags -c test/cpu/$program.cu -o "$T/$program.o" || exit 1
     # shellcheck disable=SC2086

@@ -14,7 +14,7 @@ if ! grep -q fsanitize "$BUILD/flags" 2>/dev/null; then
         -lcuda -pthread || exit 1
     try 'by moat' "$MOAT" --device=cpu --mode=off --cpu-devices=3 --cpu-memory=64M "$T/peers"
     if command -v nvcc >/dev/null; then
-        nvcc -gencode arch=compute_90,code=compute_90 -cudart shared -L"$BUILD/lib/moat" \
+        nvcc -std=c++14 -gencode arch=compute_90,code=compute_90 -cudart shared -L"$BUILD/lib/moat" \
             test/cpu/device_peers.cu -o "$T/runtime" || exit 1
         for mode in off api; do
             try "by the runtime, --mode=$mode" "$MOAT" --device=cpu --mode=$mode --cpu-devices=3 "$T/runtime"

@@ -7,7 +7,7 @@ set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
-nvcc -gencode arch=compute_90,code=compute_90 -c test/cpu/graphs.cu -o "$T/graphs.o" || exit 1
+nvcc -std=c++14 -gencode arch=compute_90,code=compute_90 -c test/cpu/graphs.cu -o "$T/graphs.o" || exit 1
 nvcc -cudart shared -L"$BUILD/lib/moat" "$T/graphs.o" -o "$T/shared" || exit 1
 (eval "$("$MOAT" link-flags)" && nvcc "$T/graphs.o" -o "$T/static") || exit 1
 failed=0

@@ -58,8 +58,8 @@ fi
 
 for flag in -lineinfo -G; do
     command -v nvcc >/dev/null || { echo "skip nvcc $flag"; continue; }
-    nvcc "$flag" -cudart shared -gencode arch=compute_90,code=compute_90 -o "$T/lines" test/cpu/lines.cu ||
-        exit 1
+    nvcc -std=c++14 "$flag" -cudart shared -gencode arch=compute_90,code=compute_90 -o "$T/lines" \
+        test/cpu/lines.cu || exit 1
     expect "nvcc $flag, inlined" pages "$T/lines" <<'END'
 smooth(float*) lines.cu:6
 in the kernel at:

@@ -48,7 +48,7 @@ cat >"$T/other.cu" <<'END'
 __device__ int offset = 100;
 __device__ int scale(int x) { return 3 * x; }
 END
-(cd "$T" && nvcc -rdc=true -arch=sm_75 -c main.cu other.cu) || exit 1
+(cd "$T" && nvcc -std=c++14 -rdc=true -arch=sm_75 -c main.cu other.cu) || exit 1
 nvcc -arch=sm_75 -rdc=true -cudart shared -L"$BUILD/lib/moat" -o "$T/rdc-shared" "$T"/main.o "$T"/other.o ||
     exit 1
 (eval "$("$MOAT" link-flags)" && nvcc -arch=sm_75 -rdc=true -o "$T/rdc-static" "$T"/main.o "$T"/other.o) ||
@@ -79,7 +79,7 @@ check 'the demo as a CUDA program' 0 '^cudaErrorIllegalAddress' "${run[@]}" "$T/
 
 # NVIDIA's static runtime.
 # shellcheck disable=SC2086
-nvcc $ptx -o "$T/foreign" test/programs/triad.cu || exit 1
+nvcc -std=c++14 $ptx -o "$T/foreign" test/programs/triad.cu || exit 1
 check "a program with NVIDIA's static runtime gets a warning" 2 \
     "warning: .*/foreign\" has NVIDIA's static CUDA runtime" \
     "${run[@]}" "$T/foreign" 100 1

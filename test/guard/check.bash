@@ -17,6 +17,8 @@
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
+# shellcheck source=test/guard/found.bash
+. test/guard/found.bash
 export XDG_CACHE_HOME=${CHECK_CACHE:-$T/cache}
 passed=0 failed=0 more=
 
@@ -46,8 +48,7 @@ run() {
     timeout "${CHECK_LIMIT:-60}" "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$@" \
         >"$T/log" 2>&1 </dev/null
     status=$?
-    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
-    found=${found% }
+    find_types "$T/log"
 }
 
 verdict() {

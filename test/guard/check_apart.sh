@@ -10,6 +10,8 @@ set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
+# shellcheck source=test/guard/found.bash
+. test/guard/found.bash
 export XDG_CACHE_HOME=$T/cache
 part=${CASES_PART:-1/1}
 passed=0 failed=0 device=("--device=${GUARD_DEVICE:-cpu}")
@@ -20,8 +22,7 @@ run() {
     timeout "${CHECK_LIMIT:-60}" "$MOAT" "${device[@]}" --mode=check "${@:3}" \
         "$BUILD/tool/apart_cases" "$2" "$1" "$T/file.ptx" >"$T/log" 2>&1 </dev/null
     status=$?
-    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
-    found=${found% }
+    find_types "$T/log"
     apart=$(sed -n 's/^ *modules loaded unchanged, with checked variants apart from them *//p' "$T/log")
     made=$(sed -n 's/^ *checked variants compiled when a launch first needed them *//p' "$T/log")
     apart=${apart:-0} made=${made:-0}

@@ -21,8 +21,7 @@ run() {
     timeout "${CHECK_LIMIT:-60}" "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check --proofs="$1" \
         "$T/check_graphs" "$2" "$3" >"$T/log" 2>&1 </dev/null
     status=$?
-    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
-    found=${found% }
+    find_types "$T/log"
     ran="$(stat 'proved right') $(stat 'proved in part') $(stat 'run with all checks')"
     more=", kernels: $ran"
 }

@@ -8,7 +8,7 @@ set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
-nvcc -gencode arch=compute_80,code=compute_80 -cudart shared -L"$BUILD/lib/moat" -o "$T/program" \
+nvcc -std=c++14 -gencode arch=compute_80,code=compute_80 -cudart shared -L"$BUILD/lib/moat" -o "$T/program" \
     test/guard/check_kernel_heap.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
 
 unseen() {  # unseen ROUNDS: accesses of memory whose allocation moat did not see

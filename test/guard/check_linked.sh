@@ -40,7 +40,7 @@ CU
     cat "$T/second.cu"
 } >"$T/callee.cu"
 for name in first second caller callee; do
-    nvcc -rdc=true -ptx -lineinfo -arch=compute_75 -o "$T/$name.ptx" "$T/$name.cu" || exit 1
+    nvcc -std=c++14 -rdc=true -ptx -lineinfo -arch=compute_75 -o "$T/$name.ptx" "$T/$name.cu" || exit 1
 done
 cc -g -Isrc -o "$T/check_linked" test/guard/check_linked.c -L"$BUILD/lib/moat" -lcuda || exit 1
 
@@ -126,8 +126,8 @@ static __device__ __noinline__ void keep(int *p)
 }
 __device__ function table[2] = {keep, drop};
 CU
-nvcc -rdc=true -cudart shared -lineinfo -gencode arch=compute_75,code=compute_75 -o "$T/calls" "$T/calls.cu" \
-    "$T/table.cu" || exit 1
+nvcc -std=c++14 -rdc=true -cudart shared -lineinfo -gencode arch=compute_75,code=compute_75 -o "$T/calls" \
+    "$T/calls.cu" "$T/table.cu" || exit 1
 through() {  # through [bad]
     timeout "${CHECK_LIMIT:-60}" "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$T/calls" "$@" \
         >"$T/log" 2>&1 </dev/null

@@ -15,8 +15,7 @@ run() {
     timeout "${CHECK_LIMIT:-60}" "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check --proofs="$1" \
         "$T/check_proofs" "$2" "$3" >"$T/log" 2>&1 </dev/null
     status=$?
-    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
-    found=${found% }
+    find_types "$T/log"
     proved=$(sed -n 's/^ *of these proved right.*checks *//p' "$T/log")
     proved="${proved:-0} $(sed -n 's/^ *of these proved in part.*checks *//p' "$T/log")"
     [[ $proved == *[0-9] ]] || proved+=0

@@ -13,8 +13,7 @@ run() {  # run bad|good NAME
     timeout "${CHECK_LIMIT:-60}" "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check "$T/check_races" "$@" \
         >"$T/log" 2>&1 </dev/null
     status=$?
-    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | tr '\n' ' ')
-    found=${found% }
+    find_types "$T/log" all
 }
 
 is_told() {  # the report has both stacks

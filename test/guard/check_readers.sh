@@ -49,7 +49,7 @@ run "$T/check_readers" good endless
 verdict $? 'a kernel that finds what it looks for'
 
 # Without lines of source an access that reads and writes is one report, too, which says how to get lines.
-nvcc -std=c++17 -gencode arch=compute_80,code=compute_80 -cudart shared -L"$BUILD/lib/moat" \
+nvcc -std=c++14 -gencode arch=compute_80,code=compute_80 -cudart shared -L"$BUILD/lib/moat" \
     -o "$T/no_lines" test/guard/check_readers.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
 run "$T/no_lines" bad halves
 [ "$status" = 97 ] && [ "$(grep -c 'ERROR: moat' "$T/log")" = 1 ] &&

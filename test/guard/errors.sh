@@ -6,14 +6,15 @@
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 device=${GUARD_DEVICE:-cpu}
+# shellcheck source=test/guard/found.bash
+. test/guard/found.bash
 
 run() {  # run TWIN NAME OPTION...: its exit status in $status, types of what was reported in $found
     local twin=$1 name=$2
     shift 2
     timeout 60 "$MOAT" --device="$device" "$@" "$BUILD/tool/errors" "$twin" "$name" >"$log" 2>&1 </dev/null
     status=$?
-    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$log" | tr '\n' ' ')
-    found=${found% }
+    find_types "$log" all
 }
 
 wrong() {  # wrong WHAT: a line for the table, then what the program said

@@ -11,7 +11,7 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache
 passed=0 failed=0
-nvcc -g -lineinfo -cudart shared -gencode arch=compute_75,code=compute_75 -o "$T/cases" \
+nvcc -std=c++14 -g -lineinfo -cudart shared -gencode arch=compute_75,code=compute_75 -o "$T/cases" \
     test/guard/explain_cases.cu || exit 1
 
 check() {  # check WHAT CONDITION...: of the last run

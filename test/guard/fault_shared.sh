@@ -43,7 +43,7 @@ END
 # The CPU device under a name of its own: whoever needs libcuda.so.1 gets moat.
 sed 's/libcuda\.so\.1/libmild.so.1/g' "$BUILD/lib/moat/libmoat-cpu.so" >"$T/libmild.so.1"
 cc -shared -fPIC -o "$T/libvague.so" "$T/vague.c" -Wl,--no-as-needed "$T/libmild.so.1" -Wl,-rpath,"$T" -ldl &&
-    nvcc -std=c++17 -gencode arch=compute_90,code=compute_90 -cudart shared -L"$BUILD/lib/moat" \
+    nvcc -std=c++14 -gencode arch=compute_90,code=compute_90 -cudart shared -L"$BUILD/lib/moat" \
         -o "$T/wild" "$T/wild.cu" >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
 
 check() {  # check WHAT COMMAND...

@@ -11,8 +11,8 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache FENCE_DRIVER=$BUILD/lib/moat/libmoat-cpu.so
 passed=0 failed=0
-nvcc -std=c++17 -lineinfo -gencode arch=compute_90,code=compute_90 -cudart shared -L"$BUILD/lib/moat" \
-    -o "$T/mistakes" test/guard/fence_mistakes.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+program=$(test/guard/compiled 90 fence_mistakes -O2 2>"$T/log") || { cat "$T/log"; exit 1; }
+cp "$program" "$T/mistakes"
 
 run() {  # run OPTION... good|bad COUNT SEED: what the program printed in $T/out, moat's reports in $T/log
     local options=()

@@ -10,6 +10,8 @@ set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
+# shellcheck source=test/guard/found.bash
+. test/guard/found.bash
 export XDG_CACHE_HOME=$T/cache
 passed=0 failed=0
 program=$(test/guard/compiled 90 fence_tenant -O2 2>"$T/log") || { cat "$T/log"; exit 1; }
@@ -19,7 +21,7 @@ export FENCE_DRIVER=$BUILD/lib/moat/libmoat-cpu.so
 run() {  # run OPTION... PROGRAM ARG...: status in $status, what was reported in $found
     timeout 60 "$MOAT" --device=cpu --mode=fence "$@" >"$T/log" 2>&1 </dev/null
     status=$?
-    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | sort -u | paste -sd ' ')
+    find_types "$T/log"
 }
 
 verdict() {  # verdict STATUS WHAT

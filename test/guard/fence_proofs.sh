@@ -11,8 +11,8 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache
 passed=0 failed=0
-nvcc -std=c++17 -lineinfo -gencode arch=compute_90,code=compute_90 -cudart shared -L"$BUILD/lib/moat" \
-    -o "$T/fence_proofs" test/guard/fence_proofs.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+program=$(test/guard/compiled 90 fence_proofs 2>"$T/log") || { cat "$T/log"; exit 1; }
+cp "$program" "$T/fence_proofs"
 
 # try CASE PROVED ERROR [OPTION]...: how many launches are proved, and the program's error; PART: how many are
 # proved in part

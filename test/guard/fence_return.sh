@@ -10,7 +10,7 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache FENCE_DRIVER=$BUILD/lib/moat/libmoat-cpu.so
 passed=0 failed=0
-nvcc -std=c++17 -gencode arch=compute_90,code=compute_90 -cudart shared -L"$BUILD/lib/moat" \
+nvcc -std=c++14 -gencode arch=compute_90,code=compute_90 -cudart shared -L"$BUILD/lib/moat" \
     -o "$T/fence_return" test/guard/fence_return.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
 
 try() {  # try LEAST MOST OPTION...: MiB that each round gives back

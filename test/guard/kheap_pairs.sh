@@ -4,7 +4,7 @@
 # slow
 # malloc inside kernels under --mode=canary: each program of test/guard/kheap_errors.c must be reported as
 # what it is, with bytes, buffer and kernel; its twin runs silently, many times over. If nvcc is there, or
-# they were built before, also C++ objects, recursion and cooperative grids (kheap_objects.cu), and the
+# they were built before, also C++ objects, recursion and cooperative grids (kheap_objects.cu c++17), and the
 # suite's device_heap.
 # GUARD_DEVICE=gpu: on a GPU instead of the CPU device. SECTION=FILE: writes a table of the results there,
 # with the time from the write to the report. PAIRS_OPTIONS and PAIRS_ROUNDS: see test/guard/pairs.
@@ -40,17 +40,17 @@ trap 'rm -rf "$T"' EXIT
 export T
 
 # Programs in CUDA: those that came with the package, or else built here.
-compiled() {  # compiled NAME SOURCE: its path, or nothing
+compiled() {  # compiled NAME SOURCE STANDARD: its path, or nothing
     if [ "$GUARD_DEVICE" = gpu ] && [ -x "$BUILD/programs/$1" ]; then
         echo "$BUILD/programs/$1"
     elif command -v nvcc >/dev/null && [ "$GUARD_DEVICE" = cpu ]; then
-        nvcc -std=c++17 -gencode arch=compute_75,code=compute_75 -cudart shared \
+        nvcc -std="$3" -gencode arch=compute_75,code=compute_75 -cudart shared \
             -L"$BUILD/lib/moat" -o "$T/$1" "$2" \
             >"$T/$1.log" 2>&1 && echo "$T/$1" || cat "$T/$1.log" >&2
     fi
 }
-objects=$(compiled kheap_objects test/guard/kheap_objects.cu)
-device_heap=$(compiled device_heap test/programs/device_heap.cu)
+objects=$(compiled kheap_objects test/guard/kheap_objects.cu c++17)
+device_heap=$(compiled device_heap test/programs/device_heap.cu c++14)
 
 for program in "$BUILD/tool/kheap_errors" $objects; do
     "$MOAT" --device="$GUARD_DEVICE" --mode=off "$program" list 2>/dev/null </dev/null | sed "s|^|$program |"

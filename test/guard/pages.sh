@@ -10,6 +10,8 @@ set -u
 device=${GUARD_DEVICE:-cpu}
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
+# shellcheck source=test/guard/found.bash
+. test/guard/found.bash
 passed=0 failed=0
 
 wrong() {  # wrong NAME WHAT
@@ -25,8 +27,7 @@ run() {  # run TWIN NAME OPTION...: status in $status, types of what was reporte
     timeout 60 "$MOAT" --device="$device" --mode=pages "$@" "$BUILD/tool/pages_errors" "$twin" "$name" \
         >"$T/log" 2>&1 </dev/null
     status=$?
-    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | tr '\n' ' ')
-    found=${found% }
+    find_types "$T/log" all
 }
 
 check_good() {  # check_good NAME OPTION...

@@ -11,6 +11,8 @@ set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
+# shellcheck source=test/guard/found.bash
+. test/guard/found.bash
 export XDG_CACHE_HOME=${CHECK_CACHE:-$T/cache}
 part=${CASES_PART:-1/1}
 [ "$part" != rest ] || part=0/1000  # no program
@@ -30,8 +32,7 @@ run() {  # run OPTION...: status in $status, types of what was reported, each on
         >"$T/log" 2>&1 </dev/null
     status=$?
     [ $((SECONDS - from)) -lt 15 ] || echo "slow: $((SECONDS - from)) seconds: ${*/#$T\//}"
-    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
-    found=${found% }
+    find_types "$T/log"
 }
 
 verdict() {  # verdict STATUS WHAT

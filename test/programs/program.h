@@ -131,7 +131,8 @@ template <typename T> std::vector<T> program_download(const T *device, size_t co
 
 template <typename... T> void program_free(T *...device)
 {
-    (CUDA_TRY(cudaFree(device)), ...);
+    const int freed[] = {(CUDA_TRY(cudaFree(device)), 0)...};
+    (void)freed;
 }
 
 inline unsigned program_blocks(size_t items, size_t per_block)

@@ -38,8 +38,16 @@ needed=$(find "$T/files" -type f -name '*.so*' -o -path '*/bin/moat' | xargs obj
     sed -n 's/.*\*UND\*.*(*GLIBC_\([0-9][0-9.]*\)).*/\1/p' | cut -d. -f1,2 | sort -V | tail -n1)
 check "the tag names glibc $needed" test "${wheel##*-none-}" = "manylinux_${needed/./_}_$(uname -m).whl"
 
-python3 -m venv "$T/venv"
-check 'pip installs it' "$T/venv/bin/python" -m pip install -q --no-index --disable-pip-version-check "$wheel"
+# A pip of its own would be most of what the environment takes; newer ones install into others.
+python=$(python3 -c 'import sys; print(sys.executable)')
+if "$python" -m pip --python "$python" --version >/dev/null 2>&1; then
+    python3 -m venv --without-pip "$T/venv"
+    pip=("$python" -m pip --python "$T/venv/bin/python")
+else
+    python3 -m venv "$T/venv"
+    pip=("$T/venv/bin/python" -m pip)
+fi
+check 'pip installs it' "${pip[@]}" install -q --no-index --disable-pip-version-check "$wheel"
 export PATH=$T/venv/bin:/usr/bin:/bin
 check 'its command is found' test "$(command -v moat)" = "$T/venv/bin/moat"
 check 'moat --version' test "$(moat --version)" = "$("$MOAT" --version)"
@@ -62,7 +70,7 @@ if command -v cc >/dev/null; then
     check 'linking with -lcuda' cc -Isrc -D_GNU_SOURCE -o "$T/launch" test/cpu/driver_launch.c -L"$lib" -lcuda
     check 'a program linked so' moat --device=cpu "$T/launch"
 fi
-check 'pip removes it' python -m pip uninstall -q -y moat
+check 'pip removes it' "${pip[@]}" uninstall -q -y moat
 check 'nothing is left' sh -c "! find '$T/venv' -path '*moat*' -type f | grep ."
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -19,7 +19,7 @@ else
     ln -s "$lib/libmoat-cpu.so" "$work/libcuda.so.1"
     skip='arrays|array_copies'  # what the CPU device has not
 fi
-export LD_LIBRARY_PATH=$work
+export LD_LIBRARY_PATH=$work NVCC_PREPEND_FLAGS=-std=c++14
 
 nvcc -w -arch=sm_90 -c -o "$work/behaviour.o" "$here/behaviour.cu" || exit 1
 NVCC_APPEND_FLAGS=-L$lib nvcc -w -arch=sm_90 -o "$work/static" "$work/behaviour.o" || exit 1

@@ -108,7 +108,7 @@ cc -std=gnu11 -Isrc -Iinclude -o "$work/old-rpath" "$work/old.c" -L"$BUILD/lib" 
 passed=2
 if command -v nvcc >/dev/null; then
     ln -s "$PWD/$library" "$work/libcudart.so" 2>/dev/null || ln -s "$library" "$work/libcudart.so"
-    nvcc -gencode arch=compute_75,code=compute_75 -cudart shared -L"$work" \
+    nvcc -std=c++14 -gencode arch=compute_75,code=compute_75 -cudart shared -L"$work" \
         -o "$work/triad" test/programs/triad.cu
     readelf -d "$work/triad" | grep -q 'NEEDED.*libcudart.so.12'
     "$MOAT" --device=cpu --mode=off "$work/triad" | grep -q 'triad: ok'

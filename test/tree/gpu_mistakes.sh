@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
+# tier: all
 # The part of test/gpu/fence_gpu.sh that makes many mistakes beside neighbours, on the CPU device and over a
 # pretended MPS server: with the fence all rows pass and the section counts them, without it they fail.
 set -u
