@@ -162,6 +162,13 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *opaque)
     return full && done ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
+static _Atomic uint64_t walked;  // relaxed: only counted
+
+uint64_t stack_walked(void)
+{
+    return atomic_load_explicit(&walked, memory_order_relaxed);
+}
+
 // Returns the stack from the caller of this function on. It has a frame of its own, the unwinder's first.
 static __attribute__((noinline)) uint32_t capture_code(const void *skip_until, unsigned depth)
 {
@@ -175,6 +182,7 @@ static __attribute__((noinline)) uint32_t capture_code(const void *skip_until, u
     walk.depth = depth < STACK_DEPTH_MAX ? depth : STACK_DEPTH_MAX;
     walk.n = walk.seen = 0;
     stack_cache_start(&walk.kept, frame, depth);
+    atomic_fetch_add_explicit(&walked, 1, memory_order_relaxed);
     _Unwind_Backtrace(step, &walk);
     id = stack_keep(walk.pcs, walk.n);
     if (!skip_until)

@@ -166,6 +166,20 @@ static void stacks_from_one_frame(void **state)
     assert_int_not_equal(ids[0][0], ids[1][0]);
 }
 
+static void known_stacks_are_not_unwound(void **state)
+{
+    uint32_t (*volatile caller)(void) = first_caller;
+    uint32_t first = caller();
+    uint64_t before = stack_walked();
+    for (volatile unsigned i = 0; i < 100; i++) {
+        uint32_t id = caller();
+        if (i)
+            assert_int_equal(id, first);
+        first = id;
+    }
+    assert_true(stack_walked() - before <= 1);
+}
+
 static void our_own_frames_are_left_out(void **state)
 {
     outer(NULL, 64);
@@ -319,11 +333,17 @@ static void threads_share_the_depot(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(callers_are_in_order),       cmocka_unit_test(depth_is_kept),
-        cmocka_unit_test(equal_stacks_are_one),       cmocka_unit_test(frames_before_the_call_are_skipped),
-        cmocka_unit_test(stacks_from_one_frame),      cmocka_unit_test(our_own_frames_are_left_out),
-        cmocka_unit_test(numbers_that_are_no_stacks), cmocka_unit_test(no_heap_is_used),
-        cmocka_unit_test(objects_are_located),        cmocka_unit_test(room_is_bounded),
+        cmocka_unit_test(callers_are_in_order),
+        cmocka_unit_test(depth_is_kept),
+        cmocka_unit_test(equal_stacks_are_one),
+        cmocka_unit_test(frames_before_the_call_are_skipped),
+        cmocka_unit_test(stacks_from_one_frame),
+        cmocka_unit_test(known_stacks_are_not_unwound),
+        cmocka_unit_test(our_own_frames_are_left_out),
+        cmocka_unit_test(numbers_that_are_no_stacks),
+        cmocka_unit_test(no_heap_is_used),
+        cmocka_unit_test(objects_are_located),
+        cmocka_unit_test(room_is_bounded),
         cmocka_unit_test(threads_share_the_depot),
     };
     return cmocka_run_group_tests(tests, start, end);
