@@ -44,8 +44,18 @@ static bool is_denied(const struct ptx_form *form)
     }
 }
 
-static bool is_allowed(const struct ptx_form *form)
+// Whether the statement makes a policy for a share of all lines, which names no memory. The driver's compiler
+// looks at a fraction that is a number.
+static bool is_fraction(const struct ptx_stmt *s)
 {
+    const struct ptx_operand *fraction = ptx_operand(s, 1);
+    return s->form->id == PTX_OP_CREATEPOLICY && ptx_form_has(s->form, PTX_MOD_FRACTIONAL) &&
+           (!fraction || fraction->kind == PTX_IMM);
+}
+
+static bool is_allowed(const struct ptx_stmt *s)
+{
+    const struct ptx_form *form = s->form;
     enum ptx_space space = (enum ptx_space)form->op->space;
     // What copies asynchronously moves bytes that other instructions count; cp.async does not.
     bool async = (form->flags & PTX_ASYNC) && form->id != PTX_OP_CP_ASYNC;
@@ -57,7 +67,7 @@ static bool is_allowed(const struct ptx_form *form)
     case PTX_BARRIER: break;
     default: return false;  // calls, traps and indirect branches
     }
-    return space == PTX_SPACE_GENERIC && !async && !form->odd && !is_denied(form);
+    return space == PTX_SPACE_GENERIC && !async && !form->odd && (!is_denied(form) || is_fraction(s));
 }
 
 // Asks the proof for one access of a statement. Returns false if it cannot say that the access is right.
@@ -84,8 +94,7 @@ static bool ask_stmt(const struct fencing *k, uint32_t index, const struct check
     // The host looks the handle up.
     if (s->kind == PTX_INSN && !s->form->odd && fence_handle_at(&k->handles[index], at))
         return true;
-    if (s->kind == PTX_VERBATIM ||
-        (s->kind == PTX_INSN && (!is_allowed(s->form) || fence_is_loose_barrier(s))))
+    if (s->kind == PTX_VERBATIM || (s->kind == PTX_INSN && (!is_allowed(s) || fence_is_loose_barrier(s))))
         return false;
     unsigned n = s->kind == PTX_INSN ? ptx_stmt_mem(f, s, mem) : 0;
     for (unsigned i = 0; i < n; i++)

@@ -8,7 +8,7 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 cc -Isrc -o "$T/app" demo/app.c -L"$BUILD/lib/moat" -lcuda || exit 1
 
-said='^moat: the CPU device needs some 40 GiB of addresses, not memory, and `ulimit -v` allows 19531 MiB: every'
+said='^moat: the CPU device needs some 40 GiB of addresses, not memory, and `ulimit -v` allows 19531 MiB:'
 for mode in off check; do
     (
         ulimit -v 20000000

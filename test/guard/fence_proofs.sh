@@ -86,5 +86,44 @@ else
     body _Z4fillPii
 fi
 
+# A policy of the cache for a share of all lines names no memory; one for a range does.
+policy() {  # policy INSTRUCTION: how many copies without a fence there are
+    cat >"$T/policy.ptx" <<END
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry twice(.param .u64 to)
+{
+    .reg .b64 %rd<5>;
+    .reg .f32 %f;
+    .reg .b32 %r;
+    ld.param.u64 %rd1, [to];
+    cvta.to.global.u64 %rd1, %rd1;
+    mov.u32 %r, %tid.x;
+    mul.wide.u32 %rd2, %r, 4;
+    add.s64 %rd2, %rd1, %rd2;
+    $1
+    ld.global.L2::cache_hint.f32 %f, [%rd2], %rd3;
+    add.f32 %f, %f, %f;
+    st.global.f32 [%rd2], %f;
+    ret;
+}
+END
+    "$MOAT" ptx instrument --pass=fence "$T/policy.ptx" | grep -c '__moat_bare_twice('
+}
+while read -r copies instruction; do
+    if [ "$(policy "$instruction")" = "$copies" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAIL copies without a fence, wanted $copies: $instruction"
+    fi
+done <<'END'
+1 createpolicy.fractional.L2::evict_first.b64 %rd3, 1.0;
+1 createpolicy.fractional.L2::evict_last.b64 %rd3;
+0 createpolicy.fractional.L2::evict_last.b64 %rd3, %f;
+0 createpolicy.range.global.L2::evict_last.b64 %rd3, [%rd1], 0x1000, 0x2000;
+END
+
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
