@@ -24,7 +24,6 @@ static bool is_denied(const struct ptx_form *form)
     case PTX_OP_STACKSAVE:
     case PTX_OP_STACKRESTORE:
     case PTX_OP_SETMAXNREG:
-    case PTX_OP_GRIDDEPCONTROL:
     case PTX_OP_BARRIER_CLUSTER:
     case PTX_OP_MAPA:
     case PTX_OP_MULTIMEM_LD_REDUCE:

@@ -86,8 +86,9 @@ else
     body _Z4fillPii
 fi
 
-# A policy of the cache for a share of all lines names no memory; one for a range does.
-policy() {  # policy INSTRUCTION: how many copies without a fence there are
+# A policy of the cache for a share of all lines names no memory; one for a range does. To wait for another
+# grid needs none either.
+policy() {  # policy INSTRUCTIONS: how many copies without a fence there are
     cat >"$T/policy.ptx" <<END
 .version 8.0
 .target sm_90
@@ -121,6 +122,8 @@ while read -r copies instruction; do
 done <<'END'
 1 createpolicy.fractional.L2::evict_first.b64 %rd3, 1.0;
 1 createpolicy.fractional.L2::evict_last.b64 %rd3;
+1 griddepcontrol.wait; createpolicy.fractional.L2::evict_last.b64 %rd3;
+1 griddepcontrol.launch_dependents; createpolicy.fractional.L2::evict_last.b64 %rd3;
 0 createpolicy.fractional.L2::evict_last.b64 %rd3, %f;
 0 createpolicy.range.global.L2::evict_last.b64 %rd3, [%rd1], 0x1000, 0x2000;
 END
