@@ -116,7 +116,8 @@ def row(case, way, demangle):
     triton = of_triton(alone, names) if case.startswith(('torch_compile', 'triton')) else 0
     cells = ['%.2f' % (all_alone / 1000), '%.3f' % (all_watched / all_alone) if all_alone else '',
              '%.3f' % ratio if ratio else '',
-             '%.3f' % (of_triton(watched, names) / triton) if triton else '', check.share(covered_alone, all_alone), str(launches + bare),
+             '%.3f' % (of_triton(watched, names) / triton) if triton else '',
+             check.share(covered_alone, all_alone), str(launches + bare),
              check.share(launches, launches + bare),
              check.share(counts.get(way + '_proved', 0), launches)]
     return '| %s | %s | %s |' % (case, way, ' | '.join(cells)), ratio
@@ -135,7 +136,8 @@ def tables():
           % (check.versions(sys.executable), ROUNDS))
     print()
     print('| program | mode | kernels alone, ms | all kernels, over alone | covered kernels, over alone'
-          ' | of these Triton\'s and Inductor\'s | share of kernel time covered | launches | covered | of these proved |')
+          ' | of these Triton\'s and Inductor\'s | share of kernel time covered | launches | covered'
+          ' | of these proved |')
     print('| --- | --- |' + ' ---: |' * 8)
     demangle, ratios = check.demangler(), {}
     for _, case in CASES:
