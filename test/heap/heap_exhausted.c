@@ -13,8 +13,10 @@ int main(int argc, char **argv)
     struct rlimit none = {0, 0};
     if (argc != 2 || !p || setrlimit(RLIMIT_AS, &none))
         return 1;
-    while (malloc(100000))
-        ;
+    char *volatile more;  // clang takes an allocation that nothing reads for one that has succeeded
+    do
+        more = malloc(100000);
+    while (more);
     if (strcmp(argv[1], "bad") == 0)
         p[40] = 0;
     free((void *)p);

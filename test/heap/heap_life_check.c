@@ -600,8 +600,11 @@ static void do_api(void)
 {
     void *p;
     volatile size_t most = SIZE_MAX;  // compilers know that these fail
-    if (malloc_usable_size(early) != 100 || posix_memalign(&p, 24, 8) != EINVAL || calloc(most / 2, 3) ||
-        malloc(most / 2 + 1) || malloc(most) || reallocarray(NULL, most / 2, 3))
+    // clang takes an allocation that is only compared with NULL for one that has succeeded.
+    void *volatile refused[] = {calloc(most / 2, 3), malloc(most / 2 + 1), malloc(most),
+                                reallocarray(NULL, most / 2, 3)};
+    if (malloc_usable_size(early) != 100 || posix_memalign(&p, 24, 8) != EINVAL || refused[0] || refused[1] ||
+        refused[2] || refused[3])
         abort();
     for (size_t align = 8; align <= 1 << 20; align *= 2)
         for (size_t size = 1; size < 10000; size = size * 5 + 1) {
