@@ -177,7 +177,7 @@ $(patsubst src/%.c,$(BUILD)/obj/%.o,src/heap/thread_cache.c $(HOT)): ALL_CFLAGS 
 # What kernels do to memory they do as their program says, races and all: those are not ours to find.
 $(BUILD)/obj/exec/lanes_mem.%.o: ALL_CFLAGS += -fno-sanitize=thread
 # ThreadSanitizer asks our dlsym for the functions that it replaces, before it can watch anything.
-$(BUILD)/obj/guard/dl_hook.o: ALL_CFLAGS += -fno-sanitize=thread
+$(BUILD)/obj/guard/dl_hook.o $(BUILD)/obj/guard/jit_hook.o: ALL_CFLAGS += -fno-sanitize=thread
 $(BUILD)/obj/exec/lane.o $(BUILD)/obj/exec/access.o $(BUILD)/obj/exec/mma.o: ALL_CPPFLAGS += $(LANES:%=-DLANES_HAVE_%)
 
 $(BUILD)/obj/cli/%.o $(BUILD)/obj/track/%.o $(BUILD)/obj/rewrite/%.o: ALL_CPPFLAGS += -DMOAT_VERSION='"$(VERSION)"'
