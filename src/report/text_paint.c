@@ -153,6 +153,13 @@ static uint32_t end_of_headers(const struct report_stack *stack, uint32_t i)
     return i;
 }
 
+// Returns whether the frame is one of Python code, whose main may have callers like any other function.
+static bool is_python(const struct report_frame *f)
+{
+    size_t len = f->file ? strlen(f->file) : 0;
+    return !f->object && len && (f->file[0] == '<' || (len > 3 && strcmp(f->file + len - 3, ".py") == 0));
+}
+
 // Prints a stack from the runtime's call up to main: the frames that called it are the same in every
 // program. An interpreter's frames are one line, and of more than two in headers of a toolkit only the
 // innermost is shown.
@@ -164,7 +171,7 @@ void text_paint_stack(struct text_painter *p, const struct report_stack *stack)
         if (number && report_is_start_code(f))
             break;
         paint_frame(p, number++, f);
-        if (f->function && strcmp(f->function, "main") == 0)
+        if (f->function && strcmp(f->function, "main") == 0 && !is_python(f))
             break;
         uint32_t end = end_of_interpreter(stack, i);
         if (end > i + 1) {

@@ -73,6 +73,20 @@ static void good_header_frames(void **state)
                                               "    #2 main scale.cu:44\n"));
 }
 
+// A stack ends with main, but not with a function of Python's that has the name.
+static void good_main_of_python(void **state)
+{
+    struct report_frame frames[] = {{.function = "main", .file = "/src/app.py", .line = 6},
+                                    {.function = "train", .file = "/src/app.py", .line = 9},
+                                    {.function = "main", .file = "/src/python.c", .line = 1},
+                                    {.function = "start", .file = "/src/python.c", .line = 2}};
+    struct report_line l = testing_overflow();
+    l.error.stack = (struct report_stack){4, frames};
+    const char *text = render(l, &style);
+    assert_non_null(strstr(text, "    #0 main app.py:6\n    #1 train app.py:9\n    #2 main python.c:1\n"));
+    assert_null(strstr(text, "start"));
+}
+
 // Which kernel called the function is not known.
 static void good_function(void **state)
 {
@@ -355,6 +369,7 @@ int main(void)
         cmocka_unit_test(good_colours_change_nothing_else),
         cmocka_unit_test(good_summary_of_a_launch),
         cmocka_unit_test(good_header_frames),
+        cmocka_unit_test(good_main_of_python),
         cmocka_unit_test(good_function),
         cmocka_unit_test(bad_bytes_do_not_reach_the_terminal),
         cmocka_unit_test(bad_room_is_too_small),
