@@ -19,6 +19,7 @@ of() {  # of LABEL: a number of the summary; 0 if it is not there
     n=$(sed -n "s/^ *$1 *\([0-9][0-9,]*\)\$/\1/p" "$T/log" | tr -d , | tail -n1)
     echo "${n:-0}"
 }
+: >"$T/rows"
 ran=0 needing=0 all=0 beside=0
 for name in "${names[@]}"; do
     IFS=$'\t' read -r _ sm args _ < <(grep "^$name	" "$programs")

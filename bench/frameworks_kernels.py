@@ -84,21 +84,22 @@ def report(case, way):
     return check.read_report(file) if os.path.exists(file) else ({}, {})
 
 
-def without(times, names):
-    """Microseconds of all kernels, and of those whose names are not among these."""
+def covered(times, names):
+    """Names and microseconds of the kernels whose names are not among these."""
     full, stems = {check.whole(n) for n in names}, {check.stem(n) for n in names}
-    everything = sum(t for _, t in times.values())
-    bare = sum(t for n, (_, t) in times.items() if check.whole(n) in full or check.stem(n) in stems)
-    return everything, everything - bare
+    return [(n, t) for n, (_, t) in times.items()
+            if check.whole(n) not in full and check.stem(n) not in stems]
+
+
+def without(times, names):
+    """Microseconds of all kernels, and of the covered ones."""
+    return sum(t for _, t in times.values()), sum(t for _, t in covered(times, names))
 
 
 # Triton's compiler names a kernel by its function; in the names of others there are types.
 def of_triton(times, names):
     """Microseconds of covered kernels that Triton has compiled, Inductor's among them."""
-    full, stems = {check.whole(n) for n in names}, {check.stem(n) for n in names}
-    return sum(t for n, (_, t) in times.items()
-               if re.fullmatch(r'(__moat_[a-z]+_)?[A-Za-z]\w*', n) and
-               check.whole(n) not in full and check.stem(n) not in stems)
+    return sum(t for n, t in covered(times, names) if re.fullmatch(r'(__moat_[a-z]+_)?[A-Za-z]\w*', n))
 
 
 def row(case, way, demangle):

@@ -23,7 +23,7 @@ int stack_init(size_t bytes);
 // Thread-safe; allocates nothing else, and takes no lock of moat's but those of
 // names.h and script_frames.h, for Python's frames.
 uint32_t stack_capture(const void *skip_until, unsigned depth);
-uint64_t stack_walked(void);  // how many captures had to unwind the stack
+uint64_t stack_walked(void);  // for tests: how many captures had to unwind the stack
 
 // Stores the frames of a stack, innermost first, at most `most`, and returns how many the stack has; 0 for id
 // 0 or an unknown one. Frames are return addresses: the call is at pc - 1.

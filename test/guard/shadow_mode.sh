@@ -145,10 +145,7 @@ run --shadow-load=no "$T/shadow_errors" bad pointer_in_memory
 verdict $? '--shadow-load=no'
 for case in pointer_in_memory pool_rest late; do
     run --shadow-roots=no --proofs=off "$T/shadow_errors" bad $case
-    expected=$(sed -n "s/^$case //p" <<<'pointer_in_memory heap-buffer-overflow
-pool_rest heap-buffer-overflow
-late heap-buffer-overflow')
-    [[ $status == 97 && $found == "$expected"* ]]
+    [[ $status == 97 && $found == heap-buffer-overflow* ]]
     verdict $? "--shadow-roots=no: $case"
     run --shadow-roots=no --proofs=off "$T/shadow_errors" good $case
     [ "$status" = 0 ] && [ -z "$found" ]
